@@ -61,14 +61,6 @@ bool is_pure(const Graph& graph) {
   return true;
 }
 
-// What is made of a worker's step is known where its token is looked at, and asked here.
-bool looks_at_token(const Graph& graph) {
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    if (graph.node(id).op->name() == "_CheckToken") return true;
-  }
-  return false;
-}
-
 std::vector<Value> feeds_of(const PlanRequest& request) {
   std::vector<Value> feeds;
   for (const FeedSpec& feed : request.feeds) feeds.push_back(feed.value);
@@ -253,7 +245,8 @@ Result<bool> PlanMaking::take_parts() {
   plan_->is_repeatable_ = plan_->home_is_pure_ &&
                           std::ranges::all_of(parts_.others, [](const Part& part) { return is_repeatable(*part.graph); }) &&
                           std::ranges::all_of(plan_->others_, [](const PartitionedPlan::Piece& piece) { return piece.part.knows_writes; });
-  if (looks_at_token(*parts_.home.graph)) plan_->repeats_ = repetition_of(*graph_, feeds_of(request_), request_.fetches, request_.targets);
+  if (makes_known_steps(*parts_.home.graph))
+    plan_->repeats_ = repetition_of(*graph_, feeds_of(request_), request_.fetches, request_.targets);
   DTG_TRY(finish(std::move(parts_.home)));
   return true;
 }

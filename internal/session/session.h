@@ -89,7 +89,8 @@ class Session final : public RefCounted, private Task::Observer {
   // For who gives out work to several tasks that can stand in for each other: one attempt at a run, at args.at. `write`: the number that
   // an earlier attempt had, which may have been elsewhere; 0: there was none. The end is told once, from whatever thread.
   Result<Ref<AsyncRun>> run_at(const RunArgs& args, uint64_t write, std::function<void(AsyncRun&)> told);
-  // Runs the targets again and again, until a run fails or the returned one is cancelled. `queue` may be null.
+  // Runs the targets again and again, until a run fails or the returned one is cancelled. `queue` may be null. One target for which there
+  // is a remedy (strategy/remedy.h) also goes on after a loss, and takes the place of one that is under way.
   Result<Ref<AsyncRun>> run_repeatedly(std::span<const NodeId> targets, Ref<CompletionQueue> queue, uint64_t tag);
   // The one that runs just this again and again and can go on after a loss; null: there is none.
   Ref<AsyncRun> repeated_run(NodeId target);

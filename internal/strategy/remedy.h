@@ -23,6 +23,8 @@ struct Remedy {
 
 Status add_remedy(Graph& graph, NodeId target, const Remedy& remedy);
 std::optional<Remedy> remedy_of(const Graph& graph, NodeId target);
+// Whether the part of a run that is made here looks at the token: so what became of a step is known here.
+bool makes_known_steps(const Graph& home);
 // Of a step: the remedy, where a run of the targets may be made once more from its beginning, because it changes nothing else.
 std::optional<Remedy> repetition_of(const Graph& graph, std::span<const Value> feeds, std::span<const Value> fetches,
                                     std::span<const NodeId> targets);

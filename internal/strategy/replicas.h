@@ -22,8 +22,8 @@
 // again; each worker waits for the variables, runs local_init once, then train again and again. A worker that restarts
 // runs local_init, nothing else. After an update that failed, or when the chief restarted, the chief runs `resume`
 // before it goes on with updates: what was taken and not applied is then asked for once more. What was applied on one task and not on
-// another is completed before that (strategy/staging.h, session/recover.h).
-// Functions over a model; the thread that builds.
+// another is completed before that (strategy/staging.h, session/recover.h). What of that sessions do by themselves is noted beside train
+// and update (strategy/remedy.h). Functions over a model; the thread that builds.
 #pragma once
 
 #include "strategy/staging.h"

@@ -187,12 +187,12 @@ class WorkerHost {
   TimedRuns runs_{process_.clock()};
 };
 
-Cluster::Cluster(uint64_t seed, bool talks)
+Cluster::Cluster(uint64_t seed, bool talks, bool strict)
     : world_(seed),
       net_(world_),
       servers_(static_cast<int>(world_.between(1, 3))),
       workers_(static_cast<int>(world_.between(1, 4))),
-      strict_(world_.one_in(24)),
+      strict_(world_.one_in(24) || strict),
       keeps_state_(world_.one_in(2)),
       adding_(static_cast<Adding>(seed % 4)),
       keeps_order_(keeps_state_ && !strict_ && adding_ == Adding::plain),

@@ -22,7 +22,8 @@ inline constexpr double kSimulatedSeconds = 65;  // of a seed, at least
 
 class Cluster final {
  public:
-  Cluster(uint64_t seed, bool talks);
+  // `strict`: whatever the seed says, it is synchronous training.
+  Cluster(uint64_t seed, bool talks, bool strict = false);
   ~Cluster();
   Outcome run();
 

@@ -5,6 +5,7 @@
 //   sim_cluster --groups --count 300
 //   sim_cluster --closures --count 300
 //   sim_cluster --bounded --count 300
+//   sim_cluster --strict --count 300
 //   sim_cluster --count 10000 --ledger tests/sim/ledger.tsv --commit 1a2b3c4
 #include <execinfo.h>
 #include <signal.h>
@@ -69,7 +70,7 @@ Outcome run_once(uint64_t seed, const std::string& what, bool talks) {
   if (what == "groups") return GroupJob(seed, talks).run();
   if (what == "bounded") return BoundedJob(seed, talks).run();
   if (what == "closures") return ClosureJob(seed, talks).run();
-  return Cluster(seed, talks).run();
+  return Cluster(seed, talks, what == "strict").run();
 }
 
 // Every fiftieth twice: it must end in the same history.
@@ -125,7 +126,7 @@ int main(int argc, char** argv) {
     else if (word == "--count") options.count = value();
     else if (word == "--jobs") options.jobs = std::max<uint64_t>(1, value());
     else if (word == "--seconds") options.seconds = static_cast<double>(value());
-    else if (word == "--groups" || word == "--closures" || word == "--bounded") options.what = word.substr(2);
+    else if (word == "--groups" || word == "--closures" || word == "--bounded" || word == "--strict") options.what = word.substr(2);
     else if (word == "--talk") options.talks = true;
     else if (word == "--ledger" && i + 1 < argc) options.ledger = argv[++i];
     else if (word == "--commit" && i + 1 < argc) options.commit = argv[++i];

@@ -112,17 +112,23 @@ Status StrictWorker::begin() {
 
 Status StrictWorker::settle() {
   stop_updates();
+  return recovered();
+}
+
+Status StrictWorker::recovered() {
   if (is_chief_) DTG_TRY(begin());
   const Clock& clock = process_.clock();
   return recover(*model_, added_, *session_, clock, Deadline::after(clock, kRecoverNs));
 }
 
+// Updates that were under way when a step failed go on, if they can.
 Status StrictWorker::go_on() {
-  DTG_TRY(settle());
+  if (updates_ && updates_->finished()) stop_updates();
+  DTG_TRY(recovered());
   std::vector<Tensor> counted;
   DTG_TRY(run({&added_.global_step, 1}, {}, &counted));
   step_ = counted[0].as<int64_t>()[0];
-  if (added_.update != kNoNode) {
+  if (added_.update != kNoNode && !updates_) {
     DTG_ASSIGN(updates_, session_->run_repeatedly({&added_.update, 1}, ends_, 0));
   }
   goes_on_ = true;

@@ -34,6 +34,7 @@ class StrictWorker final {
  private:
   Status build(int servers, int worker, int total);
   Status begin();
+  Status recovered();
   Status go_on();
   void stop_updates();
   Status run(std::span<const Value> fetches, std::span<const NodeId> targets, std::vector<Tensor>* fetched = nullptr, bool feeds = false);
