@@ -1,6 +1,6 @@
 // Recover: a worker's share of replicated training, brought to where it can go on after a task was lost: waits until the variables have
-// values again, completes on every task the update that any of them has applied (strategy/staging.h), and lets the updates and this
-// worker's steps begin where the count of steps is.
+// values again, completes on every task the update that any of them has applied (session/levelling.h), and lets the updates and this
+// worker's steps begin where the count of steps is. Repeated updates that are under way do their part of it themselves.
 //
 // The host's thread, inside a call.
 #pragma once

@@ -27,6 +27,13 @@
  * then. Where runs must be equal to the bit whatever is restarted, let local_step decide which batch a step takes. dtg_model_recover does
  * what is needed after a loss, for the chief and for the others.
  *
+ * In DTG_SYNC_STRICT little is left to do when a task is lost that keeps its variables (dtg_server_options.state_dir) and comes back at its
+ * address, or when a connection breaks. A `train` waits for it, up to half a minute, and is made once more from its beginning, as is one
+ * whose token asks for the same step again: it ends when its step was made, and no step is made twice. What it fetches is then of the last
+ * attempt. So it is where the run, but for what dtg_nn_minimize_replicated added, changes nothing: one that also takes from a queue or an
+ * iterator of the graph fails with UNAVAILABLE (then dtg_model_recover), or ends with next_step = local_step. `update` in
+ * dtg_session_run_repeatedly, in DTG_SYNC_REPLICAS too, does what `resume` is for and goes on.
+ *
  * In-graph: one program, one graph, N towers that compute the same over the same variables.
  *
  *   build the layers and loss[0];  dtg_model_next_tower(model);  build the same layers and loss[1]; ...
@@ -140,9 +147,10 @@ DTG_ERR dtg_model_wait_ready(dtg_model *model, dtg_session *session, int64_t tim
 /* Brings this worker to where it can go on, after `train` or `update` failed because a task was lost (UNAVAILABLE, ABORTED) or when
  * this process is a later life of a worker: waits up to `timeout_ns` (0: 10 minutes) until every variable has a value, completes on
  * every task the update that one of them has applied (the chief, DTG_SYNC_STRICT), runs `resume` (the chief, with no `update` under
- * way) and `local_init`. Losses in between are waited for. The next `train` is the step that `global_step` says: where that is the
- * step that failed, give it the same batch again. In DTG_SYNC_STRICT the variables are then, to the bit, what they are without a
- * loss, if the tasks that hold them kept them (dtg_server_options.durability) or were not lost.
+ * way; updates that dtg_session_run_repeatedly has under way are led through the same) and `local_init`. Losses in between are waited for.
+ * The next `train` is the step that `global_step` says: where that is the step that failed, give it the same batch again. In
+ * DTG_SYNC_STRICT the variables are then, to the bit, what they are without a loss, if the tasks that hold them kept them
+ * (dtg_server_options.durability) or were not lost.
  * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (no replicated training), DEADLINE_EXCEEDED, UNAVAILABLE (still, at the end of the
  * time), DATA_LOSS (a task is further behind than what it keeps can mend). Since 0.1. */
 DTG_ERR dtg_model_recover(dtg_model *model, dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;

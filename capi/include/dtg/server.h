@@ -31,7 +31,8 @@ DTG_ERR dtg_keygen(const char *path, size_t path_len) DTG_NOEXCEPT;
  *   REPLAY  not built in yet: UNIMPLEMENTED.
  *   WAL     every update is in a log before it takes place, and on the disk before whoever asked for it is told. Started anew on its
  *           address with the same state_dir, the task goes on with all of them; sessions wait for it within the deadlines of their runs,
- *           which are repeated and take effect once. Costs the bandwidth of the disk, and a wait for it per run that updates.
+ *           which are repeated and take effect once (dtg/replicas.h: and strict training goes on). Costs the bandwidth of the disk, and a
+ *           wait for it per run that updates.
  *   WAL_ASYNC  the same, but nobody waits for the disk: the death of the process loses nothing, that of the machine what came in
  *           its last second. */
 /* clang-format off */
@@ -180,8 +181,12 @@ DTG_ERR dtg_cluster_status(dtg_runtime *runtime, const char *target, size_t targ
 
 /* Runs `targets` again and again, one run after the other and without a thread that waits, until a run fails, it is
  * cancelled or the session is closed: TensorFlow's queue runner. The end is announced in `cq` with `tag` (NULL: nobody is
- * told) and is never ok: CANCELLED is the good one. No deadline bounds the single run. `out` may be NULL. Errors: those
- * found before the first run starts. Since 0.1. */
+ * told) and is never ok: CANCELLED is the good one. No deadline bounds the single run. `out` may be NULL.
+ * The `update` of a replicated training (dtg/replicas.h), alone, also goes on after the loss of a task: when that is back, however long it
+ * takes where it keeps its variables (dtg_server_options.state_dir), else for a second. Where it ends nevertheless, but not by
+ * dtg_run_cancel and not with its session or job, a warning says so. Run repeatedly once more, it takes the place of the first, which ends
+ * with ABORTED.
+ * Errors: those found before the first run starts. Since 0.1. */
 DTG_ERR dtg_session_run_repeatedly(dtg_session *session, const dtg_value *targets, size_t num_targets, dtg_cq *cq, uint64_t tag,
                                    dtg_run **out) DTG_NOEXCEPT;
 
