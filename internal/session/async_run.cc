@@ -100,7 +100,11 @@ Status AsyncRun::begin(Ref<PartitionedPlan> plan) {
 }
 
 void AsyncRun::ended(Status status) {
-  if (!remedy_ && try_again(status)) return;
+  if (!remedy_) {
+    if (try_again(status)) return;
+  } else {
+    (void)plan_->ended(*body_, status);  // a plan that a task does not hold to any more is not found again
+  }
   // One that came to nothing, when there is no time to make it once more.
   if (status.ok() && stopped_.load() && plan_->ended(*body_, status) != PartitionedPlan::Remedy::none) {
     const std::lock_guard lock(begin_mutex_);
