@@ -1,6 +1,7 @@
 // dtg/group.h: groups of tasks and their collectives. Any thread.
 #include "dtg/group.h"
 
+#include "base/last_out.h"
 #include "capi/group.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
@@ -42,6 +43,15 @@ Status form(GroupObject& held, size_t least, int64_t timeout_ns) {
   });
   forming->changed.wait(held.clock(), Deadline::never(), [&] { return forming->over; });
   return forming->status;
+}
+
+// The loop gives up by itself before that, unless it has ended.
+constexpr int64_t kLeaveNs = 5 * kSecond;
+
+void leave(GroupObject& held) {
+  const LastOut out;
+  held.group->leave(cancelled("the host has left the group \"%s\"", held.group->name().c_str()), out.ticket());
+  out.wait(held.clock(), Deadline::after(held.clock(), kLeaveNs));
 }
 
 Status join(ServerObject& server, const dtg_group_options* given, dtg_group** out) {
@@ -167,7 +177,7 @@ dtg_error* dtg_group_reform(dtg_group* group, size_t least, int64_t timeout_ns) 
 }
 dtg_error* dtg_group_leave(dtg_group* group) noexcept {
   return with<GroupObject>(group, HandleType::group, [&](GroupObject& g) -> Status {
-    g.group->leave(cancelled("the host has left the group \"%s\"", g.group->name().c_str()));
+    leave(g);
     return {};
   });
 }

@@ -268,9 +268,9 @@ void Group::peer_down(GroupPeer& peer, const Status& reason) {
   const Entry entry(*this);
   calls_.forget(peer.member());
   const int rank = rank_of(peer.member());
-  const bool expected = !doomed_.ok() && doomed_.origin().peer == peer.task();
+  const bool expected = !peer.farewell().ok();
   if (state_ == State::formed && rank >= 0 && (!expected || calls_.needs(rank))) {
-    end_epoch(expected ? doomed_
+    end_epoch(expected ? peer.farewell()
                        : unavailable("group \"%s\": %s is lost: %s", options_.name.c_str(), name_of(rank).c_str(), reason.message().c_str())
                              .at_peer(peer.task())
                              .at_task(self_task()),
@@ -279,12 +279,17 @@ void Group::peer_down(GroupPeer& peer, const Status& reason) {
   succession_.link_down(peer.member());
 }
 
-void Group::leave(const Status& why) {
-  loop().post([self = Ref<Group>::share(this), why] { self->leave_now(why); });
+void Group::leave(const Status& why, std::shared_ptr<void> held) {
+  loop().post([self = Ref<Group>::share(this), why, held = std::move(held)] { self->leave_now(why, held); });
 }
 
-void Group::leave_now(const Status& why) {
-  if (state_ == State::left) return;
+void Group::leave_now(const Status& why, const std::shared_ptr<void>& held) {
+  if (state_ == State::left) {
+    for (const Ref<GroupPeer>& peer : peers_) {
+      if (peer) peer->stop(why, held);
+    }
+    return;
+  }
   state_ = State::left;
   cause_ = why;
   if (options_.ops) options_.ops->leave(options_.key, *this, why);
@@ -292,7 +297,7 @@ void Group::leave_now(const Status& why) {
   give_up_forming();
   loop().cancel(alarm_);
   for (const Ref<GroupPeer>& peer : peers_) {
-    if (peer) peer->stop(why);
+    if (peer) peer->stop(why, held);
   }
   publish();
 }

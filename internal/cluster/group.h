@@ -57,8 +57,9 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   void refuse(std::string what, const Status& why);
   // Ends the epoch, since the others count on this call.
   void cancel(Ref<GroupCall> call);
-  // Sticky: nothing of this member goes on.
-  void leave(const Status& why);
+  // Sticky: nothing of this member goes on. `held` (may be null) is let go of when the others have had, or could have had, all that was
+  // sent to them.
+  void leave(const Status& why, std::shared_ptr<void> held = nullptr);
   View view() const;
   const std::string& name() const override { return options_.name; }
   Poller* poller() override { return &host_.loop(); }
@@ -79,7 +80,7 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   bool has_left() const { return state_ == State::left; }
   // So many things of calls, under way or not: none where all of them have ended.
   size_t kept() const { return calls_.kept(); }
-  void leave_now(const Status& why);
+  void leave_now(const Status& why, const std::shared_ptr<void>& held = nullptr);
   Loop& loop() override { return host_.loop(); }
   const Host& host() const { return host_; }
   const Timing& timing() const { return timing_; }

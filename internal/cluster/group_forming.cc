@@ -119,11 +119,14 @@ void Group::about_epoch(GroupPeer& peer, const wire::GroupWord& word) {
   const auto verb = static_cast<GroupVerb>(word.verb);
   const int rank = rank_of(peer.member());
   const bool present = word.epoch == epoch_ && state_ == State::formed && rank >= 0;
+  // It says nothing behind that, and waits for this end to close.
+  if (verb == GroupVerb::leave) loop().post([link = Ref<Link>::share(&peer.link()), why = word.status] { link->fail(why); });
   if (verb == GroupVerb::leave && word.epoch > epoch_) {
     early_poison_ = {word.epoch, word.status};
   } else if (verb == GroupVerb::leave && state_ == State::formed && rank >= 0 && (word.epoch == 0 || word.epoch == epoch_)) {
     doomed_ = unavailable("group \"%s\": %s has left it: %s", options_.name.c_str(), name_of(rank).c_str(), word.status.message().c_str())
                   .at_peer(peer.task());
+    peer.bid_farewell(doomed_);
     if (calls_.needs(rank)) end_epoch(doomed_, true);
   } else if (verb == GroupVerb::poison && !word.status.ok()) {
     if (present) end_epoch(word.status, false);

@@ -8,6 +8,8 @@
 namespace dtg {
 namespace {
 
+// How long others have for what was sent to them before this member left.
+constexpr int64_t kPartNs = 2'000'000'000;
 constexpr int64_t kRetryFirstNs = 2'000'000;
 constexpr int64_t kRetryLastNs = 200'000'000;  // re-forming has to be quick
 
@@ -79,23 +81,25 @@ void GroupPeer::attach(Ref<Link> link) {
   if (const Ref<Link> before = link_; before && before->is_open()) before->fail(unavailable("%s has connected anew", task_.c_str()));
   if (!group_ || !link->is_open()) return;
   link_ = std::move(link);
+  farewell_ = {};
   pause_ns_ = kRetryFirstNs;
   group_->peer_up(*this);
 }
 
-void GroupPeer::stop(const Status& reason) {
+void GroupPeer::stop(const Status& reason, const std::shared_ptr<void>& held) {
   group_ = nullptr;
   dials_ = false;
   loop_.cancel(pause_);
   if (const Ref<Link> greeting = std::exchange(greeting_, nullptr)) greeting->fail(reason);
   const Ref<Link> link = std::exchange(link_, nullptr);
-  if (!link || !link->is_open()) return;
+  if (!link) return parting_ ? parting_->hold(held) : void();
+  if (!link->is_open()) return;
   wire::GroupWord word;
   word.verb = static_cast<uint8_t>(GroupVerb::leave);
   word.status = reason;
-  link->send(word);
-  link->channel().push();
-  link->fail(reason);
+  parting_ = link;
+  // The link tells this of its end, too.
+  link->part(word, reason, kPartNs, std::make_shared<std::pair<Ref<GroupPeer>, std::shared_ptr<void>>>(Ref<GroupPeer>::share(this), held));
 }
 
 void GroupPeer::queue(std::unique_ptr<OutFrame> frame) {
@@ -156,6 +160,7 @@ void GroupPeer::lost(const Status& reason) {
   early_ = nullptr;
   const Ref<Group> group = Ref<Group>::share(group_);
   group->peer_down(*this, reason);
+  farewell_ = {};
   if (group_ && dials_) again(reason);
 }
 

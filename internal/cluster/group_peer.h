@@ -4,6 +4,7 @@
 // Owner: the group, and by count whatever is under way with it. Belongs to the loop's thread.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "cluster/link.h"
@@ -22,13 +23,17 @@ class GroupPeer final : public RefCounted, public Link::Listener {
   void dial(Credentials credentials);
   // The other end has said who it is, over that link. What there was before is over.
   void attach(Ref<Link> link);
-  // With a last word, so that the other end knows that this is no accident.
-  void stop(const Status& reason);
+  // With a last word behind what was sent, so that the other end has all of it and knows that this is no accident. `held` (may be null)
+  // is let go of when the link has gone.
+  void stop(const Status& reason, const std::shared_ptr<void>& held);
 
   const std::string& task() const { return task_; }
   int member() const { return member_; }
   bool is_linked() const { return link_ && link_->is_open(); }
   Link& link() const { return *link_; }
+  // It has said over its link that it leaves; ok: it has not.
+  const Status& farewell() const { return farewell_; }
+  void bid_farewell(const Status& status) { farewell_ = status; }
   // Why there is no link; for errors.
   const Status& trouble() const { return trouble_; }
   // Queues; push() writes what is queued.
@@ -55,7 +60,9 @@ class GroupPeer final : public RefCounted, public Link::Listener {
   bool dials_ = false;
   Ref<Link> link_;
   Ref<Link> greeting_;  // that the hello went over
+  Ref<Link> parting_;   // after stop()
   Status trouble_;
+  Status farewell_;
   bool queued_ = false;
   // The piece that is on its way in.
   Ref<Buffer> early_;

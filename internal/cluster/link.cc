@@ -46,6 +46,7 @@ void Link::watch() {
 }
 
 void Link::tick() {
+  if (parting_) return fail(parting_->reason);
   const int64_t now = loop_.clock().monotonic_ns();
   if (!trusted_) {
     return fail(deadline_exceeded("the other end did not say who it is within %.1f s", static_cast<double>(timing_.handshake_ns) * 1e-9));
@@ -100,6 +101,7 @@ void Link::remove_step(uint64_t sequence, const StepPort* port) {
 }
 
 Result<Channel::Landing> Link::begin(const wire::Prefix& prefix, std::string_view header) {
+  if (parting_) return Channel::Landing{};
   if (prefix.kind != wire::Kind::data) return listener_->payload(prefix, header);
   if (!trusted_) return unauthenticated("data came before hello");
   wire::Data data;
@@ -110,6 +112,7 @@ Result<Channel::Landing> Link::begin(const wire::Prefix& prefix, std::string_vie
 }
 
 Status Link::receive(const wire::Prefix& prefix, std::string_view header) {
+  if (parting_) return {};
   switch (prefix.kind) {
     case wire::Kind::heartbeat: return {};
     case wire::Kind::data: return trusted_ ? data_arrived(prefix, header) : unauthenticated("data came before hello");
@@ -183,6 +186,19 @@ void Link::fail(const Status& reason) {
   end(reason);
 }
 
+// In the lane of data, since words overtake it.
+void Link::part_with(std::string head, const Status& reason, int64_t patience_ns, std::shared_ptr<void> held) {
+  if (!open_ || parting_) return;
+  const Ref<Link> self = Ref<Link>::share(this);
+  parting_ = std::make_unique<Parting>(Parting{reason, {std::move(held)}});
+  auto frame = std::make_unique<OutFrame>();
+  frame->head = std::move(head);
+  frame->data = true;
+  channel_->queue(std::move(frame));
+  loop_.set(alarm_, loop_.clock().monotonic_ns() + patience_ns);
+  channel_->push();
+}
+
 void Link::end(const Status& why) {
   if (!open_) return;
   const Status reason = peer_.empty() ? why : why.with_context(peer_).at_peer(peer_).at_task(home_).in_phase("run");
@@ -198,6 +214,7 @@ void Link::end(const Status& why) {
   calls_.fail_all(reason);
   for (auto& [sequence, port] : steps) port->replied(*this, reason, false);
   if (listener) listener->lost(reason);
+  if (parting_) std::exchange(parting_->held, {}).clear();
   release();
 }
 

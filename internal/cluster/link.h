@@ -90,12 +90,23 @@ class Link final : public RefCounted, private Channel::Sink {
   void close(const Status& reason);
   // As if the other end had gone away.
   void fail(const Status& reason);
+  // With a last word behind everything that was sent, so that all of it arrives; closing is the other end's then, and this one's after
+  // `patience_ns`. What comes in meanwhile nobody hears. `held` (may be null) is let go of at the end.
+  template <class M>
+  void part(const M& word, const Status& reason, int64_t patience_ns, std::shared_ptr<void> held) {
+    part_with(wire::make_frame(word), reason, patience_ns, std::move(held));
+  }
+  // One more that waits for the end of that.
+  void hold(std::shared_ptr<void> held) {
+    if (parting_ && is_open()) parting_->held.push_back(std::move(held));
+  }
 
  private:
   Result<Channel::Landing> begin(const wire::Prefix& prefix, std::string_view header) override;
   Status receive(const wire::Prefix& prefix, std::string_view header) override;
   void closed(const Status& reason) override { end(reason); }
   void end(const Status& why);
+  void part_with(std::string head, const Status& reason, int64_t patience_ns, std::shared_ptr<void> held);
   void watch();
   void tick();
   Status data_arrived(const wire::Prefix& prefix, std::string_view header);
@@ -123,6 +134,11 @@ class Link final : public RefCounted, private Channel::Sink {
   int64_t heard_ns_ = 0;
   int64_t ticked_ns_ = 0;
   uint64_t beats_ = 0;
+  struct Parting {
+    Status reason;
+    std::vector<std::shared_ptr<void>> held;
+  };
+  std::unique_ptr<Parting> parting_;
 };
 
 }  // namespace dtg

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/last_out.h"
 #include "cluster/connection.h"
 #include "cluster/directory.h"
 #include "cluster/group.h"
@@ -217,6 +218,15 @@ Result<std::string> Server::inspect() {
   return text;
 }
 
+// What other members wait for has been sent when this member's calls end, and is to arrive.
+void Server::leave_groups(const Status& reason, Deadline deadline) {
+  LastOut out;
+  host_.loop().call([&] {
+    for (const auto& [name, group] : groups_) group->leave_now(reason, out.ticket());
+  });
+  out.wait(*host_.seams.clock, deadline);
+}
+
 Status Server::stop(int64_t timeout_ns) {
   if (host_.directory) host_.directory->remove(target_);
   task_->close_parts();
@@ -233,11 +243,11 @@ Status Server::stop(int64_t timeout_ns) {
     size_t busy = 0;
   };
   const auto ending = std::make_shared<Ending>();
+  leave_groups(reason, deadline);
   host_.loop().call([&] {
     listener_ = nullptr;
     departures_.close();
     if (Attendance* const attendance = task_->attendance()) attendance->close(reason);
-    for (const auto& [name, group] : groups_) group->leave_now(reason);
     // The end of one may be the end of others.
     std::vector<Ref<Connection>> all;
     for (Connection* connection : connections_) all.push_back(Ref<Connection>::share(connection));

@@ -66,6 +66,7 @@ class Server final : public RefCounted {
   Status listen(const ClusterSpec::Task& self);
   void accepted(Ref<Channel> channel);
   void end(bool by_chief);
+  void leave_groups(const Status& reason, Deadline deadline);
   // All sessions of workers that are connected here.
   void tell_workers(const wire::Roll& roll);
   // Of that name; null where this task has not joined it.

@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kInput = size_t{64} << 10;
 constexpr size_t kStrangersInput = size_t{8} << 10;
 constexpr int kReadsAtOnce = 32;                      // then others get their turn
+constexpr int kLastTurns = 32;                        // for what is left when nothing can be written any more
 constexpr size_t kPieces = 64;                        // per write
 constexpr int64_t kSlowestBytes = int64_t{64} << 10;  // per second; what comes more slowly is taken for damaged
 constexpr size_t kWriteBytes = size_t{4} << 20;
@@ -181,19 +182,32 @@ void Channel::flush() {
   }
   std::vector<iovec> list;
   std::vector<OutFrame*> frames;
-  while (open_ && (partial_ || !control_.empty() || !data_.empty())) {
+  while (open_ && broken_.ok() && (partial_ || !control_.empty() || !data_.empty())) {
     list.clear();
     frames.clear();
     fill_slots();
     gather(list, frames);
     if (list.empty()) break;  // until slots come back
     auto sent = write_some(list);
-    if (!sent.ok()) return fail(sent.status());
+    if (!sent.ok()) return write_broke(sent.status());
     if (sent.value() == 0) return want_write(true);
     progress_ns_ = loop_.clock().monotonic_ns();
     written(sent.value());
   }
   if (open_) want_write(false);
+}
+
+// What the other end said before it went is still to be read: it may be all that somebody waits for. In a turn of its own, as this may be
+// in the midst of a frame.
+void Channel::write_broke(const Status& reason) {
+  broken_ = reason;
+  want_write(false);
+  loop_.post([self = Ref<Channel>::share(this)] { self->contain([&] { self->read_out(); }); });
+}
+
+void Channel::read_out() {
+  for (int turn = 0; turn < kLastTurns && open_; ++turn) on_readable();
+  fail(broken_);
 }
 
 // Crosses off in the order in which gather() listed.

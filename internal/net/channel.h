@@ -148,6 +148,8 @@ class Channel : public RefCounted {
   void post_inbox(Post&& post);
   void take_inbox();
   void flush();
+  void write_broke(const Status& reason);
+  void read_out();
   void queue_control(std::string head, Descriptor descriptor = Descriptor());
   bool wants_slot(const OutFrame& frame) const;
   void fill_slots();
@@ -198,6 +200,7 @@ class Channel : public RefCounted {
   std::vector<char> partial_copy_;
   std::deque<std::unique_ptr<OutFrame>> control_, data_;
   size_t control_bytes_ = 0;
+  Status broken_;  // nothing can be written any more
   int64_t progress_ns_ = 0;
 
   std::mutex inbox_mutex_;  // guards what follows

@@ -5,6 +5,8 @@
 
 #include <new>
 
+#include "base/last_out.h"
+#include "cluster/group.h"
 #include "manual_loop.h"
 #include "net/memory_channel.h"
 
@@ -21,7 +23,7 @@ TEST(Link, ClosedOverADeadChannelByWhoIsLeftAlone) {
     link->open();
     int told = 0;
     link->calls().start("greet", Deadline::after(clock, 1'000'000'000), [&](const Status& status, std::string_view) {
-      EXPECT_EQ(status.code(), by_failing ? Code::aborted : Code::unavailable) << status.message();
+      EXPECT_EQ(status.code(), by_failing ? Code::aborted : Code::cancelled) << status.message();
       ++told;
       link = nullptr;
     });
@@ -119,6 +121,81 @@ TEST(Link, AHeaderMayTakeItsTime) {
     loop.run_for(100'000'000);
     ASSERT_TRUE(link->is_open()) << at << ": " << ear.reason.message();
   }
+}
+
+// What was sent before a last word arrives before it, however slowly the other end reads, and the link ends when that has closed.
+TEST(Link, ALastWordComesBehindWhatWasSent) {
+  for (const bool closes : {true, false}) {
+    SteppedClock clock;
+    ManualLoop loop(clock);
+    Ear ear;
+    const Timing timing;
+    const auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>(1000);
+    const Ref<Link> link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &ear);
+    link->open();
+    link->trust("somebody", timing.heartbeat_ns);
+    const std::string values(100'000, 'x');
+    auto frame = std::make_unique<OutFrame>();
+    frame->head = wire::make_head(wire::Kind::group_data, 0, wire::encode(wire::GroupData{}), values.size());
+    frame->payload = values.data();
+    frame->payload_bytes = values.size();
+    frame->data = true;
+    const size_t data_bytes = frame->head.size() + values.size();
+    link->channel().queue(std::move(frame));
+    link->channel().push();
+    wire::GroupWord word;
+    word.verb = static_cast<uint8_t>(GroupVerb::leave);
+    word.status = cancelled("it was enough");
+    const LastOut last_out;
+    link->part(word, word.status, timing.dead_ns, last_out.ticket());
+    in->write(wire::make_frame(wire::Heartbeat{1}));
+    std::string got;
+    for (int i = 0; i < 1000 && got.size() < data_bytes + wire::make_frame(word).size(); ++i) {
+      loop.run();
+      char part[300];
+      const iovec into{part, sizeof part};
+      got.append(part, out->read(&into, 1));
+    }
+    ASSERT_EQ(got.size(), data_bytes + wire::make_frame(word).size());
+    EXPECT_EQ(got.substr(data_bytes), wire::make_frame(word));
+    EXPECT_TRUE(link->is_open());
+    EXPECT_FALSE(last_out.wait(clock, Deadline{0}));
+    if (closes) in->close();
+    else loop.run_for(timing.dead_ns);
+    loop.run();
+    EXPECT_FALSE(link->is_open());
+    EXPECT_TRUE(last_out.wait(clock, Deadline{0}));
+  }
+}
+
+// Nothing can be written any more, but what the other end had said before it went is heard.
+TEST(Link, WhatWasSaidBeforeTheEndIsHeard) {
+  class Words final : public Link::Listener {
+   public:
+    Result<Channel::Landing> payload(const wire::Prefix&, std::string_view) override { return Channel::Landing{}; }
+    Status message(const wire::Prefix&, std::string_view) override { return ++count, Status(); }
+    void lost(const Status& status) override { reason = status; }
+    int count = 0;
+    Status reason;
+  } words;
+  SteppedClock clock;
+  ManualLoop loop(clock);
+  const Timing timing;
+  const auto in = make_ref<MemoryStream>(), out = make_ref<MemoryStream>();
+  const Ref<Link> link = make_ref<Link>(loop, memory_channel(loop, {}, in, out), timing, &words);
+  link->open();
+  link->trust("somebody", timing.heartbeat_ns);
+  loop.run();
+  for (int i = 0; i < 3; ++i) in->write(wire::make_frame(wire::GroupWord{}));
+  out->close();
+  // Written before what came in is read.
+  link->send(wire::Heartbeat{1});
+  link->channel().push();
+  EXPECT_TRUE(link->is_open());
+  loop.run();
+  EXPECT_FALSE(link->is_open());
+  EXPECT_EQ(words.count, 3);
+  EXPECT_EQ(words.reason.code(), Code::unavailable) << words.reason.message();
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ DTG_ERR dtg_group_join(dtg_server *server, const dtg_group_options *options, dtg
 DTG_ERR dtg_group_reform(dtg_group *group, size_t least, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* Ends this member's part: what is under way fails with CANCELLED, here and where others need this member for it. What the others
- * can end without it they do. May be called again. Since 0.1. */
+ * can end without it they do; so it returns when they have had what calls that ended here have sent to them, or after 2 s, when
+ * somebody does not read. So does the end of the server. May be called again. Since 0.1. */
 DTG_ERR dtg_group_leave(dtg_group *group) DTG_NOEXCEPT;
 
 /* This member's rank in the present epoch; -1 for a bad handle. Since 0.1. */
