@@ -1,9 +1,8 @@
 // Dense linear algebra on batches of matrices, in float and double: Cholesky, MatrixInverse, MatrixDeterminant,
 // LogMatrixDeterminant, MatrixSolve, MatrixTriangularSolve, SelfAdjointEigV2, Qr and Svd. One matrix is the work of one thread,
-// so the bits do not depend on how many there are.
-//
-// The decompositions are Eigen's. Cholesky, LU and the triangular solves work in the output or in the workspace; beyond some
-// hundred columns Eigen takes blocks for its products from malloc. Eigenvalues, Qr and Svd always keep their state in its own matrices.
+// so the bits do not depend on how many there are. The decompositions are Eigen's. Cholesky, LU and the triangular solves work in the
+// output or in the workspace; beyond some hundred columns Eigen takes blocks for its products from malloc. Eigenvalues, Qr and Svd always
+// keep their state in its own matrices.
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -16,8 +15,8 @@
 namespace dtg::ops {
 consteval int64_t eigen_steps(std::string_view condition) {
   const auto says = [condition](std::string_view words) { return condition.find(words) != std::string_view::npos; };
-  if (says("row < rows()") || says("index < size()")) return 0;  // of every single element
-  if (says("comma initializer")) return 0;                       // in a destructor, which must not throw; no other has one
+  // Of every single element; and the only one in a destructor, which must not throw.
+  if (says("row < rows()") || says("index < size()") || says("comma initializer")) return 0;
   // Packing a piece of a product comes with some milliseconds of work, most others with little.
   return says("PanelMode") ? 1'000'000 : 1'000;
 }
