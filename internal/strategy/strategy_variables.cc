@@ -11,7 +11,7 @@ namespace dtg {
 namespace {
 
 // By Strategy::Assign.
-constexpr const char* kWrites[] = {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"};
+constexpr const char* kWriteOps[] = {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"};
 
 }  // namespace
 
@@ -171,7 +171,7 @@ Result<NodeId> Strategy::write(const NamedVariable& variable, size_t copy, Assig
   NodeId node = kNoNode;
   {
     const ColocationScope beside(graph(), there.handle.node());
-    node = build.node(kWrites[static_cast<size_t>(how)], inputs, {});
+    node = build.node(kWriteOps[static_cast<size_t>(how)], inputs, {});
   }
   if (hooks.end_update) DTG_TRY(hooks.end_update(variable.name, copy).with_context("end_update of the strategy"));
   DTG_TRY(build.status().with_context("assign to \"" + variable.name + "\""));
