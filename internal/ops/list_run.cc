@@ -115,12 +115,18 @@ Status set_item_run(RunContext& c) {
   return {};
 }
 
+// Input i becomes an element.
+void prepare_element(PrepareContext& c, ListArgs& a, int i) {
+  if (a.dtype == DType::variant) return;
+  a.item = c.input(i).shape;
+  if (a.dtype != DType::string) c.keeps(i);
+}
+
 Status set_item_prepare(PrepareContext& c) {
   auto* const a = start(c);
   DTG_TRY(check_storable(c, a->dtype));
-  if (a->dtype != DType::variant) a->item = c.input(2).shape;
+  prepare_element(c, *a, 2);
   a->flag = c.boolean("resize_if_index_out_of_bounds");
-  if (a->dtype != DType::variant && a->dtype != DType::string) c.keeps(2);
   return c.sync(set_item_run);
 }
 
@@ -150,8 +156,7 @@ Status push_run(RunContext& c) {
 Status push_prepare(PrepareContext& c) {
   auto* const a = start(c);
   DTG_TRY(check_storable(c, a->dtype));
-  if (a->dtype != DType::variant) a->item = c.input(1).shape;
-  if (a->dtype != DType::variant && a->dtype != DType::string) c.keeps(1);
+  prepare_element(c, *a, 1);
   return c.sync(push_run);
 }
 

@@ -1,7 +1,5 @@
 // A tensor with updates written, added or compared at coordinates: the TensorScatter ops and ScatterNdNonAliasingAdd. Equal
 // coordinates are taken in their order. The result may lie over the tensor.
-#include <cstring>
-
 #include "device/cpu/copy.h"
 #include "graph/gradient.h"
 #include "ops/all.h"
