@@ -220,7 +220,7 @@ Result<std::string> Server::inspect() {
 
 // What other members wait for has been sent when this member's calls end, and is to arrive.
 void Server::leave_groups(const Status& reason, Deadline deadline) {
-  LastOut out;
+  const LastOut out;
   host_.loop().call([&] {
     for (const auto& [name, group] : groups_) group->leave_now(reason, out.ticket());
   });
@@ -237,13 +237,9 @@ Status Server::stop(int64_t timeout_ns) {
   task_->stopped(reason);
   if (!told_.exchange(true)) say(host_, LogLevel::info, task_->name() + " stops: " + reason.message());
   const Deadline deadline = Deadline::after(*host_.seams.clock, timeout_ns);
-  // Of the connections that still have runs; the last run of one tells it, also when nobody waits any more.
-  struct Ending {
-    Condition changed;
-    size_t busy = 0;
-  };
-  const auto ending = std::make_shared<Ending>();
   leave_groups(reason, deadline);
+  // Of the connections that still have runs; the last run of one lets go, also when nobody waits any more.
+  const LastOut ending;
   host_.loop().call([&] {
     listener_ = nullptr;
     departures_.close();
@@ -253,12 +249,10 @@ Status Server::stop(int64_t timeout_ns) {
     for (Connection* connection : connections_) all.push_back(Ref<Connection>::share(connection));
     for (const Ref<Connection>& connection : all) {
       connection->close(reason);
-      if (connection->idle()) continue;
-      ++ending->busy;
-      connection->when_idle([ending] { ending->changed.change([&] { --ending->busy; }); });
+      if (!connection->idle()) connection->when_idle([busy = ending.ticket()] {});
     }
   });
-  const bool told = ending->changed.wait(*host_.seams.clock, deadline, [&] { return ending->busy == 0; });
+  const bool told = ending.wait(*host_.seams.clock, deadline);
   if (told && task_->wait_for_observers(deadline)) return {};
   return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str());
 }
