@@ -1,7 +1,9 @@
 // From the wait for a turn to the answer.
 #include "session/async_plan.h"
 
+#include <algorithm>
 #include <new>
+#include <utility>
 
 namespace dtg {
 
@@ -15,7 +17,8 @@ AsyncPlan::AsyncPlan(Ref<Session> session, Wanted wanted, Deadline deadline, Ans
       }()),
       hash_(Session::hash_of(args())),
       deadline_(deadline),
-      answer_(std::move(answer)) {}
+      answer_(std::move(answer)),
+      back_(session_->planning_end(deadline)) {}
 
 void AsyncPlan::start() {
   if (Status status = session_->enter(*this); !status.ok()) return tell(std::move(status));
@@ -25,15 +28,18 @@ void AsyncPlan::start() {
 
 void AsyncPlan::stop(const Status& cause) {
   Ref<PlanMaking> making;
+  int64_t rested_until_ns = 0;
   {
     const std::lock_guard lock(mutex_);
     if (!cause_.ok()) return;
     cause_ = cause;
     making = making_;
+    rested_until_ns = std::exchange(rests_until_ns_, 0);
   }
   tell(cause);
   if (making) return making->give_up(cause);
-  if (!session_->turns_.withdraw(*this)) return;  // it is about to see the cause
+  if (rested_until_ns != 0) session_->runtime().timer().cancel(*this, rested_until_ns);
+  else if (!session_->turns_.withdraw(*this)) return;  // it is about to see the cause
   session_->leave(*this);
   release();
 }
@@ -63,23 +69,42 @@ Status AsyncPlan::go_on() {
     DTG_TRY(cause_);
     making_ = making;
   }
-  if (making->advance()) {
-    auto made = making->take();
-    // A task that was lost while it was given its part may be back, if it keeps its state.
-    if (made.status().code() == Code::unavailable && session_->driver_->may_be_whole_again() && ++losses_ < kLosses &&
-        !deadline_.passed(session_->runtime().clock())) {
-      {
-        const std::lock_guard lock(mutex_);
-        making_ = nullptr;
-      }
-      your_turn();
-      return {};
-    }
-    end(std::move(made));
-  } else {
+  if (!making->advance()) {
     making->when_answered([this] { your_turn(); });
+    return {};
   }
+  auto made = making->take();
+  if (session_->may_plan_again(made.status(), back_)) {
+    lost_ = made.status();
+    return rest();
+  }
+  // Who was lost is told rather than that the time is over.
+  end(made.status().code() == Code::deadline_exceeded && !lost_.ok() ? std::move(lost_) : std::move(made));
   return {};
+}
+
+// Whoever stops it from here on finds that it has no turn.
+Status AsyncPlan::rest() {
+  const Ref<AsyncPlan> self = Ref<AsyncPlan>::share(this);
+  const int64_t at_ns = Deadline::after(session_->runtime().clock(), pause_ns_).at_ns;
+  pause_ns_ = std::min(2 * pause_ns_, kLastPauseNs);
+  {
+    const std::lock_guard lock(mutex_);
+    DTG_TRY(cause_);
+    making_ = nullptr;
+    rests_until_ns_ = at_ns;
+  }
+  session_->turns_.give_back();
+  session_->runtime().timer().schedule(at_ns, self);
+  return {};
+}
+
+void AsyncPlan::ring() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(rests_until_ns_, 0) == 0) return;  // it was stopped
+  }
+  if (session_->turns_.take(*this)) your_turn();
 }
 
 // The turn is over.

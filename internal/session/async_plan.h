@@ -1,5 +1,6 @@
 // AsyncPlan: the plan of a run that nobody waits for, where other tasks have to be asked. It waits for its turn to plan, computes on
-// the pool, stands still while others answer, and tells.
+// the pool, stands still while others answer, and tells. Where a task is lost meanwhile that may come back with what it held, it begins
+// again after a pause, in which others have their turn.
 //
 // Owner: itself from start() until it has told and given its turn back; the run that wants it. Any thread.
 #pragma once
@@ -12,7 +13,7 @@
 
 namespace dtg {
 
-class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::Task {
+class AsyncPlan final : public Timer::Timeout, private Turns::Waiter, private Pool::Task {
  public:
   // What to run, with tensors of its own.
   struct Wanted {
@@ -34,11 +35,13 @@ class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::
   void your_turn() override { session_->runtime().pool().submit(this); }
   void run() override;
   Status go_on();
+  Status rest();
+  void ring() override;
   void end(Result<Ref<PartitionedPlan>> plan);
   void tell(Result<Ref<PartitionedPlan>> plan);
   RunArgs args() const { return {wanted_.feeds, tensors_, wanted_.fetches, wanted_.targets, 0, nullptr, wanted_.at}; }
 
-  static constexpr int kLosses = 5;
+  static constexpr int64_t kFirstPauseNs = 5'000'000, kLastPauseNs = 100'000'000;
   const Ref<Session> session_;
   const Wanted wanted_;
   std::vector<const Tensor*> tensors_;
@@ -46,10 +49,13 @@ class AsyncPlan final : public RefCounted, private Turns::Waiter, private Pool::
   const Deadline deadline_;
   Answer<Ref<PartitionedPlan>> answer_;
   std::atomic<bool> told_{false};
-  int losses_ = 0;    // of tasks, while the plan was made
+  const Deadline back_;  // until when a task that is lost meanwhile is waited for
+  Status lost_;          // how that went the last time
+  int64_t pause_ns_ = kFirstPauseNs;
   std::mutex mutex_;  // guards what follows
   Ref<PlanMaking> making_;
   Status cause_;
+  int64_t rests_until_ns_ = 0;  // 0: it does not; otherwise it has no turn
   // The session's list, under its lock.
   AsyncPlan* prev_ = nullptr;
   AsyncPlan* next_ = nullptr;

@@ -240,18 +240,24 @@ Status Session::refuse_run(Status why, std::span<const Value> feeds, std::span<c
 Result<Ref<PartitionedPlan>> Session::seek_plan(const RunArgs& args, Deadline until) {
   const uint64_t hash = hash_of(args);
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
-  // A task that keeps its state may be lost while it is given its part, and back soon; one that is not there at all was waited for long
-  // enough.
-  const Deadline back{std::min(Deadline::after(runtime_->clock(), kReturnNs).at_ns, until.at_ns)};
+  const Deadline back = planning_end(until);
   Status lost;
   for (;;) {
     auto made = make_plan(hash, args, until);
     // Who was lost is told rather than that the time is over.
     if (made.status().code() == Code::deadline_exceeded && !lost.ok()) return lost;
-    if (made.status().code() != Code::unavailable || !driver_->may_be_whole_again() || back.passed(runtime_->clock())) return made;
+    if (!may_plan_again(made.status(), back)) return made;
     lost = made.status();
     DTG_TRY(pause(back, args.cancellation));
   }
+}
+
+Deadline Session::planning_end(Deadline until) const {
+  return {std::min(Deadline::after(runtime_->clock(), kReturnNs).at_ns, until.at_ns)};
+}
+
+bool Session::may_plan_again(const Status& made, Deadline end) const {
+  return made.code() == Code::unavailable && driver_->may_be_whole_again() && !end.passed(runtime_->clock());
 }
 
 // Not longer than until the session refuses runs, or the caller wants no more.

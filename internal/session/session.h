@@ -219,6 +219,11 @@ class Session final : public RefCounted, private Task::Observer {
   void leave(SessionRun& run);
   void stop_runs(const Status& cause);
 
+  // A task that keeps its state may be lost while it is given its part, and back soon; one that is not there at all was waited for long
+  // enough.
+  Deadline planning_end(Deadline until) const;
+  bool may_plan_again(const Status& made, Deadline end) const;
+
   static constexpr size_t kPlans = 128;
   static constexpr int kStopped = 1024;
   static constexpr int kAttemptsAnew = 1;
