@@ -82,10 +82,10 @@ class Arena {
     size_ = size;
     total_ += size;
     // A third of all at most is there in vain.
-    next_ = std::clamp(total_ / 2, next_, kLargest);
+    next_ = std::clamp(total_ / 2, kLeast, kLargest);
     used_ = 0;
   }
-  static constexpr size_t kLargest = size_t{1} << 18;
+  static constexpr size_t kLeast = 512, kLargest = size_t{1} << 18;
   std::vector<std::unique_ptr<char[]>> blocks_;
   std::vector<Owned> owned_;
   char* block_ = nullptr;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr size_t kAtFirst = 32;  // instructions that a chunk has room for
 constexpr int64_t kConsultBytes = 4096;
+constexpr int64_t kTouchedMost = int64_t{256} << 10;
 constexpr int64_t kCutBytes = 16 << 10;  // a kernel that touches less is over soon, whatever it does
 
 // Whether the op changes nothing that it takes, and takes something.
@@ -213,8 +214,9 @@ Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   instruction.args = kernel_.arguments();
   instruction.node = lasting(node.node);
   instruction.event = node.event;
-  instruction.looks_at_clock = is_worth_a_look(node.segment);
-  instruction.may_be_cut = may_be_cut(node);
+  const Touched here = touched();
+  instruction.looks_at_clock = is_worth_a_look(node.segment, here);
+  instruction.may_be_cut = may_be_cut(node, here);
   instruction.goes_on = instruction.sync && !instruction.looks_at_clock && !instruction.may_be_cut && node.event < 0;
   instruction.gives_host = row->host_outputs != 0;
   if (kernel_.workspace_bytes() > 0) {
@@ -225,43 +227,41 @@ Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   return {};
 }
 
-// The clock costs more than a small kernel, so it is asked where a quarter of a megabyte was touched, or many kernels ran.
-bool Emitter::is_worth_a_look(uint32_t segment) {
-  constexpr int64_t kEnough = int64_t{256} << 10, kEach = kEnough / 64;
+// How much memory the kernel goes through, as far as that is of interest.
+Emitter::Touched Emitter::touched() const {
+  Touched all;
+  for (int i = 0; i < kernel_.num_inputs(); ++i) {
+    all.texts |= kernel_.input(i).dtype == DType::string;
+    if (all.bytes < kTouchedMost) all.bytes += std::min(kernel_.input(i).bytes(), kTouchedMost);
+  }
+  for (int o = 0; o < kernel_.num_outputs(); ++o) {
+    all.open |= kernel_.output(o).dynamic;
+    if (all.bytes < kTouchedMost && !kernel_.output(o).dynamic) all.bytes += std::min(kernel_.output(o).bytes(), kTouchedMost);
+  }
+  return all;
+}
+
+// The clock costs more than a small kernel, so it is asked where a quarter of a megabyte was touched, or many kernels ran. Strings may be
+// of any length.
+bool Emitter::is_worth_a_look(uint32_t segment, const Touched& here) {
+  constexpr int64_t kEach = kTouchedMost / 64;
   if (touched_.size() <= segment) touched_.resize(segment + 1);
   int64_t& touched = touched_[segment];
-  touched += kEach;
-  if (has_texts()) touched = kEnough;
-  for (int i = 0; i < kernel_.num_inputs() && touched < kEnough; ++i) touched += kernel_.input(i).bytes();
-  for (int o = 0; o < kernel_.num_outputs() && touched < kEnough; ++o) {
-    if (!kernel_.output(o).dynamic) touched += kernel_.output(o).bytes();
-  }
-  if (touched < kEnough) return false;
+  touched += kEach + here.bytes;
+  if (touched < kTouchedMost && !here.texts) return false;
   touched = 0;
   return true;
 }
 
-// Strings may be of any length.
-bool Emitter::has_texts() const {
-  for (int i = 0; i < kernel_.num_inputs(); ++i) {
-    if (kernel_.input(i).dtype == DType::string) return true;
-  }
-  return false;
-}
-
 // A kernel with an effect must come to its end, unless all of it is a draw; one that calls functions may hold such kernels, and those
 // inside speak for themselves. What may have to wait leaves by itself where it only reads (exec/update.cc), and nowhere else.
-bool Emitter::may_be_cut(const IrNode& node) const {
+bool Emitter::may_be_cut(const IrNode& node, const Touched& here) const {
   const OpDef& op = *node.node->op;
+  // How long strings and draws take, their bytes do not tell.
+  if (!here.texts && !here.open && !op.is_draw() && here.bytes < kCutBytes) return false;
   const bool reads = op.is_stateful() && only_reads(op);
-  if ((op.is_stateful() && !op.is_draw() && !reads) || (!kernel_.sync_fn() && !reads) || calls_functions(*node.node)) return false;
-  // How long these take, their bytes do not tell.
-  if (has_texts() || op.is_draw()) return true;
-  int64_t touched = 0;
-  for (int i = 0; i < kernel_.num_inputs() && touched < kCutBytes; ++i) touched += kernel_.input(i).bytes();
-  for (int o = 0; o < kernel_.num_outputs() && touched < kCutBytes; ++o)
-    touched += kernel_.output(o).dynamic ? kCutBytes : kernel_.output(o).bytes();
-  return touched >= kCutBytes;
+  if ((op.is_stateful() && !op.is_draw() && !reads) || (!kernel_.sync_fn() && !reads)) return false;
+  return !calls_functions(*node.node);
 }
 
 // Memory of the results, and until when the operands are read. A read that pins hands out memory that is not of the run,
@@ -289,6 +289,7 @@ Status Emitter::place_operands(const IrNode& node, uint32_t at) {
     if (blocking) memory_.used_until(item, static_cast<uint32_t>(node.event));
   }
   if (blocking) return {};
+  if (!kernel_.has_overwrites()) return {};
   const std::vector<uint32_t>& repeated = repeated_items(node);
   kernel_.for_overwrites([&](int in, int out) {
     const uint32_t from = item_of(node.inputs[static_cast<size_t>(in)]), to = item_of(node.outputs[static_cast<size_t>(out)]);

@@ -63,9 +63,14 @@ class Emitter {
   uint32_t item_of(uint32_t value) const { return items_[slot(value)]; }
   Result<Verdict> emit_node(uint32_t n, Instructions& chunk);
   Result<Verdict> infer(const IrNode& node);
-  bool is_worth_a_look(uint32_t segment);
-  bool may_be_cut(const IrNode& node) const;
-  bool has_texts() const;
+  struct Touched {
+    int64_t bytes = 0;
+    bool texts = false;  // it takes strings
+    bool open = false;   // how much it gives is not known yet
+  };
+  Touched touched() const;
+  bool is_worth_a_look(uint32_t segment, const Touched& here);
+  bool may_be_cut(const IrNode& node, const Touched& here) const;
   Status check_made(const IrNode& node);
   bool is_made(const Node* node) const { return &ir_.graph->node(node->id) != node; }
   const Node* lasting(const Node* node);

@@ -73,6 +73,7 @@ class Inferrer {
   Inferrer(const PlanContext& context, Ir& ir) : context_(context), ir_(ir) {}
 
   Status run() {
+    gate_of_.reserve(ir_.nodes.size());
     for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
       if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());
       IrNode& node = ir_.nodes[n];

@@ -107,27 +107,41 @@ void Placer::request(const Graph& graph, NodeId id) {
   groups_[id].request = texts_[node.device] = number_of(parsed.value());
 }
 
+bool Placer::is_free(const Graph& graph, NodeId first, NodeId end) const {
+  if (devices_.size() != 1 || !devices_[0].is_host() || wide_ || !groups_.empty()) return false;
+  for (NodeId id = first; id < end; ++id) {
+    if (!graph.node(id).device.empty()) return false;
+  }
+  return true;
+}
+
 void Placer::update(const Graph& graph, uint32_t node_count) {
   if (wide_) wide_->update(graph, node_count);
-  if (groups_.empty()) groups_.reserve(node_count);
-  for (NodeId id = static_cast<NodeId>(groups_.size()); id < node_count; ++id) {
-    groups_.push_back({id, id});
-    try {
-      request(graph, id);
-    } catch (...) {
-      groups_.pop_back();  // the node has no group yet, so the next plan begins with it again
-      throw;
-    }
-    const Node& node = graph.node(id);
-    const auto holds = [](const ValueInfo& info) { return info.dtype == DType::resource; };
-    groups_[id].holds =
-        std::ranges::any_of(node.outputs, holds) || std::ranges::any_of(node.inputs, [&](Value input) { return holds(graph.info(input)); });
-    groups_[id].given = node.op->role() == Role::argument && node.outputs[0].dtype == DType::resource;
-    for (Value input : node.inputs) {
-      if (is_holder(graph.info(input).dtype)) join(graph, input.node(), id);
-    }
-    for (NodeId other : node.colocate) join(graph, other, id);
+  if (is_free(graph, free_, node_count)) {
+    free_ = std::max(free_, node_count);
+    return;
   }
+  if (groups_.empty()) groups_.reserve(node_count);
+  for (NodeId id = static_cast<NodeId>(groups_.size()); id < node_count; ++id) group(graph, id);
+}
+
+void Placer::group(const Graph& graph, NodeId id) {
+  groups_.push_back({id, id});
+  try {
+    request(graph, id);
+  } catch (...) {
+    groups_.pop_back();  // the node has no group yet, so the next plan begins with it again
+    throw;
+  }
+  const Node& node = graph.node(id);
+  const auto holds = [](const ValueInfo& info) { return info.dtype == DType::resource; };
+  groups_[id].holds =
+      std::ranges::any_of(node.outputs, holds) || std::ranges::any_of(node.inputs, [&](Value input) { return holds(graph.info(input)); });
+  groups_[id].given = node.op->role() == Role::argument && node.outputs[0].dtype == DType::resource;
+  for (Value input : node.inputs) {
+    if (is_holder(graph.info(input).dtype)) join(graph, input.node(), id);
+  }
+  for (NodeId other : node.colocate) join(graph, other, id);
 }
 
 bool Placer::has_kernels(const Graph& graph, NodeId member, const Device& device) const {
@@ -204,6 +218,7 @@ Result<uint32_t> Placer::narrowed(uint32_t request) {
 }
 
 Result<uint32_t> Placer::place(const Graph& graph, NodeId id) {
+  if (groups_.empty()) return 0;
   if (!misfits_.empty()) {
     if (const auto misfit = misfits_.find(id); misfit != misfits_.end()) return conflicts_[misfit->second];
   }

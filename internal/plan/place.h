@@ -59,6 +59,8 @@ class Placer {
     uint32_t request = 0;  // in requests_
     int32_t device = -1;   // once placed
   };
+  void group(const Graph& graph, NodeId node);
+  bool is_free(const Graph& graph, NodeId first, NodeId end) const;
   uint32_t find(uint32_t node);
   void join(const Graph& graph, uint32_t a, NodeId joining);
   void request(const Graph& graph, NodeId node);
@@ -78,6 +80,8 @@ class Placer {
   const bool soft_;
   Placer* const wide_ = nullptr;  // of all tasks, where this one places for `task_`
   const DeviceName task_;
+  // There is one device, of the host, and of so many nodes none asks for a place: they have no groups.
+  NodeId free_ = 0;
   std::vector<Group> groups_;
   std::vector<DeviceName> requests_ = {{}};               // each once; 0: anything
   std::unordered_map<std::string, uint32_t> numbers_;     // of requests, by their canonical text

@@ -29,6 +29,7 @@ class NodePreparer final : public PrepareContext {
   int64_t workspace_bytes() const { return workspace_; }
   // The input whose memory output o is, or -1.
   int alias_of(int o) const;
+  bool has_overwrites() const { return !overwrites_.empty(); }
   // An input that output o may be written over, in the order the kernel prefers.
   template <class Fn>
   void for_overwrites(Fn&& fn) const {

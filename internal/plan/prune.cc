@@ -18,7 +18,8 @@ class Pruner {
     DTG_TRY(check_request());
     mark_needed();
     ir_.nodes.reserve(needed_count_);
-    ir_.values.reserve(needed_count_ + request_.feeds.size() + 16);
+    list_.reserve(kSpare);
+    ir_.values.reserve(needed_count_ + request_.feeds.size() + kSpare);
     for (NodeId id = 0; id < needed_.size(); ++id) {
       if (needed_[id] && at_[id] == kNone) DTG_TRY(add_or_extend(id));
       if (context_.is_checkpoint(id)) DTG_TRY(context_.check_time());
@@ -34,13 +35,15 @@ class Pruner {
 
  private:
   Status take_feeds() {
-    ir_.values.reserve(request_.feeds.size());
+    // Most graphs are of bodies, and small: then there is room for all from the beginning.
+    ir_.values.reserve(request_.feeds.size() + std::min<size_t>(graph_.node_count(), kSmall) + kSpare);
+    fed_.reserve(request_.feeds.size());
     ir_.feeds.reserve(request_.feeds.size());
     ir_.fetches.reserve(request_.fetches.size());
     for (const FeedSpec& feed : request_.feeds) {
-      DTG_TRY(graph_.check(feed.value).with_context("feed"));
+      if (Status status = graph_.check(feed.value); !status.ok()) return status.with_context("feed");
       const ValueInfo& info = graph_.info(feed.value);
-      DTG_TRY(check_feed(feed, info).at_node(graph_.node(feed.value.node()).name).in_phase("feed"));
+      if (Status status = check_feed(feed, info); !status.ok()) return status.at_node(graph_.node(feed.value.node()).name).in_phase("feed");
       IrValue value;
       value.info =
           ir_.arena.make<ValueInfo>(ValueInfo{feed.dtype, feed.held, is_holder(feed.dtype) ? feed.holds : PartialShape(feed.shape)});
@@ -103,7 +106,7 @@ class Pruner {
       return invalid_argument("run: nothing is asked for; name at least one fetch or target");
     }
     for (Value fetch : request_.fetches) {
-      DTG_TRY(graph_.check(fetch).with_context("fetch"));
+      if (Status status = graph_.check(fetch); !status.ok()) return status.with_context("fetch");
       if (fed_.find(fetch.id) && !request_.body)
         return invalid_argument("fetch \"%s\": it is fed in the same run", graph_.value_name(fetch).c_str());
       const DType dtype = graph_.info(fetch).dtype;
@@ -127,6 +130,7 @@ class Pruner {
   }
 
   void mark_needed() {
+    stack_.reserve(kSmall);
     needed_.assign(graph_.node_count(), false);
     at_.assign(needed_.size(), kNone);
     for (NodeId target : request_.targets) need(target);
@@ -229,6 +233,7 @@ class Pruner {
     return {};
   }
 
+  static constexpr size_t kSmall = 256, kSpare = 16;
   const PlanContext& context_;
   const Graph& graph_;
   const PlanRequest& request_;
