@@ -72,13 +72,17 @@ Result<int> component_of(const DatasetObject& object, size_t component) {
   return out_of_range("component %lld: elements have %zu", static_cast<long long>(component), count);
 }
 
+Status check_field(const char* field, int32_t value, int32_t most) {
+  if (value >= 0 && value <= most) return {};
+  return invalid_argument("%s is %d; it may be 0 to %d", field, value, most);
+}
+
 Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
   dtg_csv_options c = DTG_CSV_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_csv_options), "dtg_csv_options", &c));
-  if (c.header < 0 || c.header > 2 || c.missing < 0 || c.missing > DTG_MISSING_MEAN || c.delimiter < 0 || c.delimiter > 127) {
-    return invalid_argument("dtg_csv_options: header %d, missing %d, delimiter %d; one of them is out of range", c.header, c.missing,
-                            c.delimiter);
-  }
+  DTG_TRY(check_field("dtg_csv_options: `header`", c.header, 2));
+  DTG_TRY(check_field("dtg_csv_options: `missing`", c.missing, DTG_MISSING_MEAN));
+  DTG_TRY(check_field("dtg_csv_options: `delimiter`, a character of ASCII,", c.delimiter, 127));
   CsvOptions options;
   options.header = static_cast<CsvHeader>(c.header);
   options.missing = missing_of(c.missing);
@@ -93,10 +97,8 @@ Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
 Result<JsonLinesOptions> read_json_lines_options(const dtg_json_lines_options* given) {
   dtg_json_lines_options c = DTG_JSON_LINES_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_json_lines_options), "dtg_json_lines_options", &c));
-  if (c.missing < 0 || c.missing > DTG_MISSING_MEAN || c.skip_bad_rows < 0 || c.skip_bad_rows > 1) {
-    return invalid_argument("dtg_json_lines_options: missing %d, skip_bad_rows %d; one of them is out of range", c.missing,
-                            c.skip_bad_rows);
-  }
+  DTG_TRY(check_field("dtg_json_lines_options: `missing`", c.missing, DTG_MISSING_MEAN));
+  DTG_TRY(check_field("dtg_json_lines_options: `skip_bad_rows`", c.skip_bad_rows, 1));
   JsonLinesOptions options;
   options.skip_bad = c.skip_bad_rows != 0;
   options.table.missing = missing_of(c.missing);

@@ -31,9 +31,9 @@ Status restore_from(ModelObject& model, Session& session, const std::string& pat
   if (!report) return {};
   const Json told(Json::Object{{"path", path},
                                {"variables", static_cast<int64_t>(fit.both.size())},
-                               {"missing", words(fit.missing)},
-                               {"extra", words(fit.extra)},
-                               {"reshaped", words(fit.reshaped)}});
+                               {"missing", words(Fit::names(fit.missing))},
+                               {"extra", words(Fit::names(fit.extra))},
+                               {"reshaped", words(Fit::names(fit.reshaped))}});
   return give(HandleType::string, make_ref<StringObject>(told.text() + "\n"), report);
 }
 

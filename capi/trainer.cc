@@ -155,8 +155,9 @@ Result<EarlyStopping::Rule> read_early_stopping(const dtg_early_stopping* given,
   DTG_ASSIGN(rule.watch, read_watch(c.monitor, c.monitor_len, c.better, validated));
   if (!(c.min_delta >= 0) || c.patience < 0 || c.start_from_epoch < 0 || c.baseline != c.baseline) {
     return invalid_argument(
-        "dtg_early_stopping: min_delta %g, patience %lld, start_from_epoch %lld, baseline %g; one of them is out of range", c.min_delta,
-        static_cast<long long>(c.patience), static_cast<long long>(c.start_from_epoch), c.baseline);
+        "dtg_early_stopping: `min_delta` %g, `patience` %lld, `start_from_epoch` %lld, `baseline` %g; none may be negative but the "
+        "baseline, and none NaN",
+        c.min_delta, static_cast<long long>(c.patience), static_cast<long long>(c.start_from_epoch), c.baseline);
   }
   rule.watch.min_delta = c.min_delta;
   rule.patience = c.patience;
@@ -206,7 +207,8 @@ Result<Course::Options> read_fit(const dtg_fit* given, bool validated) {
   options.histogram_epochs = c.histogram_epochs;
   DTG_ASSIGN(options.progress, read_enum(c.progress, ProgressTo::quiet, "where the progress is shown"));
   if (c.best) {
-    if (!c.directory) return invalid_argument("dtg_fit: the best weights are a file, and there is no directory to put it in");
+    if (!c.directory)
+      return invalid_argument("dtg_fit: `best` keeps the best weights in a file of the run's directory, and `directory` is NULL; set it");
     DTG_ASSIGN(options.best, read_watch(c.best, c.best_len, c.best_better, validated));
   }
   if (c.early_stopping) {

@@ -11,103 +11,12 @@
 #include "base/hash.h"
 #include "base/spelling.h"
 #include "data/csv_numbers.h"
+#include "data/csv_rows.h"
 #include "data/gzip.h"
 #include "data/with_type.h"
 
 namespace dtg {
 namespace {
-
-constexpr size_t kColumnsMax = size_t{1} << 16;
-
-// Cuts text into rows of fields. Views into the text, or into scratch where quotes had to be undone.
-class Rows {
- public:
-  Rows(std::string_view text, char delimiter) : left_(text), delimiter_(delimiter) {
-    if (left_.starts_with("\xef\xbb\xbf")) left_.remove_prefix(3);
-  }
-
-  // The next row that is not blank, or false at the end.
-  Result<bool> next(std::vector<std::string_view>& fields) {
-    fields.clear();
-    unquoted_.clear();
-    while (!left_.empty() && (left_[0] == '\n' || left_[0] == '\r')) skip_line_end();
-    if (left_.empty()) return false;
-    line_of_row_ = line_;
-    for (;;) {
-      DTG_TRY(field(fields));
-      if (left_.empty()) break;
-      if (left_[0] == delimiter_) {
-        left_.remove_prefix(1);
-        continue;
-      }
-      skip_line_end();
-      break;
-    }
-    // Pointers into unquoted_ only now, when it grows no more.
-    for (const auto& [index, begin, end] : patches_) {
-      fields[index] = std::string_view(unquoted_).substr(begin, end - begin);
-    }
-    patches_.clear();
-    return true;
-  }
-
-  int64_t line() const { return line_of_row_; }
-
- private:
-  struct Patch {
-    size_t index, begin, end;
-  };
-
-  void skip_line_end() {
-    if (left_.starts_with("\r\n")) left_.remove_prefix(1);
-    left_.remove_prefix(1);
-    ++line_;
-  }
-
-  // One field; afterwards left_ is empty or starts with the delimiter or a line's end.
-  Status field(std::vector<std::string_view>& fields) {
-    if (fields.size() >= kColumnsMax) {
-      return resource_exhausted("line %lld: more than %zu columns", static_cast<long long>(line_), kColumnsMax);
-    }
-    if (!left_.empty() && left_[0] == '"') return quoted(fields);
-    size_t end = 0;
-    while (end < left_.size() && left_[end] != delimiter_ && left_[end] != '\n' && left_[end] != '\r') ++end;
-    fields.push_back(left_.substr(0, end));
-    left_.remove_prefix(end);
-    return {};
-  }
-
-  Status quoted(std::vector<std::string_view>& fields) {
-    const int64_t opened = line_;
-    left_.remove_prefix(1);
-    const size_t begin = unquoted_.size();
-    for (;;) {
-      const size_t quote = left_.find('"');
-      if (quote == std::string_view::npos) {
-        return data_loss("line %lld: a quoted field never ends", static_cast<long long>(opened));
-      }
-      line_ += std::count(left_.begin(), left_.begin() + static_cast<std::ptrdiff_t>(quote), '\n');
-      unquoted_.append(left_.substr(0, quote));
-      left_.remove_prefix(quote + 1);
-      if (left_.empty() || left_[0] != '"') break;
-      unquoted_ += '"';
-      left_.remove_prefix(1);
-    }
-    if (!left_.empty() && left_[0] != delimiter_ && left_[0] != '\n' && left_[0] != '\r') {
-      return data_loss("line %lld: text follows a quoted field", static_cast<long long>(line_));
-    }
-    patches_.push_back({fields.size(), begin, unquoted_.size()});
-    fields.emplace_back();
-    return {};
-  }
-
-  std::string_view left_;
-  const char delimiter_;
-  int64_t line_ = 1;
-  int64_t line_of_row_ = 1;
-  std::string unquoted_;
-  std::vector<Patch> patches_;
-};
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -115,9 +24,20 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-Status no_label(const std::string& from, const std::string& label, const std::vector<std::string_view>& names) {
-  return not_found("read %s: the label \"%.100s\" is none of its %zu columns: %s", from.c_str(), label.c_str(), names.size(),
-                   names_text(label, names).c_str());
+Status no_label(const std::string& from, const std::string& label, const std::vector<std::string_view>& names,
+                const std::string& doubt = "") {
+  return not_found("read %s: the label \"%.100s\" is none of its %zu columns: %s%s", from.c_str(), label.c_str(), names.size(),
+                   names_text(label, names).c_str(), doubt.c_str());
+}
+
+// What most often stands in place of the delimiter where a line seems to be one field.
+std::string doubt_delimiter(std::string_view line, char delimiter) {
+  for (const char other : {';', '\t', '|', ','}) {
+    if (other == delimiter || line.find(other) == std::string_view::npos) continue;
+    const std::string name = other == '\t' ? "a tab" : std::string("'") + other + "'";
+    return format("; line 1 has no '%c' but %s: is that the delimiter? An option names it", delimiter, name.c_str());
+  }
+  return "";
 }
 
 bool is_missing(std::string_view field) {
@@ -173,11 +93,14 @@ class Parser {
 
   // Names of the columns, from the first line or made up.
   Status find_header() {
-    Rows rows(text_, options_.delimiter);
+    CsvRows rows(text_, options_.delimiter);
     std::vector<std::string_view> fields;
     auto first = rows.next(fields);
     if (!first.ok()) return in_file(first.status());
     if (!first.value()) return data_loss("read \"%s\": it has no line", path_.c_str());
+    if (text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff"))
+      return data_loss("read \"%s\": it is UTF-16 by its first two bytes; save it as UTF-8", path_.c_str());
+    if (fields.size() == 1) doubt_ = doubt_delimiter(text_.substr(0, text_.find('\n')), options_.delimiter);
     for (const std::string_view field : fields) names_.emplace_back(trim(field));
     const auto is_number = [](std::string_view field) {
       double value;
@@ -201,7 +124,7 @@ class Parser {
 
   Status select_columns() {
     if (!options_.label.empty() && std::ranges::find(names_, options_.label) == names_.end())
-      return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()});
+      return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()}, doubt_);
     std::vector<std::string> wanted = options_.columns.empty() ? names_ : options_.columns;
     for (size_t i = 0; i < wanted.size(); ++i) {
       Selected& selected = selected_.emplace_back();
@@ -254,14 +177,14 @@ class Parser {
     if (at != names_.end()) return static_cast<size_t>(at - names_.begin());
     std::string known;
     for (size_t i = 0; i < names_.size() && i < 12; ++i) known += (i ? ", " : "") + names_[i];
-    return not_found("read \"%s\": no column \"%.100s\"; its %zu columns are %.400s%s", path_.c_str(), name.c_str(), names_.size(),
-                     known.c_str(), names_.size() > 12 ? ", ..." : "");
+    return not_found("read \"%s\": no column \"%.100s\"; its %zu columns are %.400s%s%s", path_.c_str(), name.c_str(), names_.size(),
+                     known.c_str(), names_.size() > 12 ? ", ..." : "", doubt_.c_str());
   }
 
   // Calls what(fields, line) for each row that is to be kept.
   template <class What>
   Status each_row(What what) {
-    Rows rows(text_, options_.delimiter);
+    CsvRows rows(text_, options_.delimiter);
     std::vector<std::string_view> fields;
     for (bool first = true;; first = false) {
       auto more = rows.next(fields);
@@ -476,6 +399,7 @@ class Parser {
   const std::string_view text_;
   const std::string& path_;
   const CsvOptions& options_;
+  std::string doubt_;  // whether this is the delimiter, for an error
   std::vector<std::string> names_;
   bool has_header_ = false;
   std::vector<Selected> selected_;

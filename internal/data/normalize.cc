@@ -71,8 +71,8 @@ Status look(Dataset& data, int component, std::vector<Feature>& features) {
     for (int64_t i = 0, count = tensor.count(); i < count; ++i) {
       const double x = number_at(tensor, i);
       if (!std::isfinite(x)) {
-        return invalid_argument("fit a normalization to component %d of a data set: element %lld has %g at place %lld; such values must be "
-                                "dropped or replaced first",
+        return invalid_argument("fit a normalization to component %d of a data set: element %lld of what it gives now has %g as feature "
+                                "%lld, counted from 0; drop or replace such values where they are read, for CSV by the option \"missing\"",
                                 component, static_cast<long long>(row), x, static_cast<long long>(i));
       }
       features[static_cast<size_t>(i) % features.size()].add(x);

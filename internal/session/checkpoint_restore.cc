@@ -88,9 +88,9 @@ Result<Checkpoints::Restored> Checkpoints::restore(const SetId* id) {
 
 // All variables in one run, the places of data sets before it: they are held against their data, and may not fit.
 Status Checkpoints::put(const RestoredSet& set, const Fit& fit, Restored& restored) {
-  restored.missing = fit.missing;
-  restored.extra = fit.extra;
-  restored.reshaped = fit.reshaped;
+  restored.missing = Fit::names(fit.missing);
+  restored.extra = Fit::names(fit.extra);
+  restored.reshaped = Fit::names(fit.reshaped);
   restored.variables = fit.both.size();
   const std::string* const seed = find_text(set.manifest.metadata, "seed");
   if (seed && *seed != std::to_string(model_->seed())) {

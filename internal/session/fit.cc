@@ -11,11 +11,11 @@ namespace {
 
 constexpr size_t kNamed = 8;  // variables a message lists
 
-std::string list_of(const char* what, const std::vector<std::string>& names) {
-  if (names.empty()) return "";
+std::string list_of(const char* what, const std::vector<Fit::Odd>& odds) {
+  if (odds.empty()) return "";
   std::string text = std::string("; ") + what + ": ";
-  for (size_t i = 0; i < std::min(names.size(), kNamed); ++i) text += (i ? ", " : "") + names[i];
-  return names.size() > kNamed ? text + format(" and %zu more", names.size() - kNamed) : text;
+  for (size_t i = 0; i < std::min(odds.size(), kNamed); ++i) text += (i ? ", " : "") + odds[i].words;
+  return odds.size() > kNamed ? text + format(" and %zu more", odds.size() - kNamed) : text;
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ Result<Fit> Fit::of(const Model& model, const std::vector<SavedTensor>& saved, c
     const std::string words = "\"" + variable.name + "\"" + (there == variable.name ? "" : " (\"" + there + "\" there)");
     const auto at = by_name.find(there);
     if (at == by_name.end()) {
-      fit.missing.push_back(words);
+      fit.missing.push_back({variable.name, words});
       continue;
     }
     used.insert(there);
@@ -83,14 +83,20 @@ Result<Fit> Fit::of(const Model& model, const std::vector<SavedTensor>& saved, c
     if (found.dtype == variable.dtype && found.shape == variable.shape) {
       fit.both.push_back({std::move(variable), there});
     } else {
-      fit.reshaped.push_back(words + " is " + dtype_name(found.dtype) + found.shape.text() + " there and " + dtype_name(variable.dtype) +
-                             variable.shape.text() + " here");
+      fit.reshaped.push_back({variable.name, words + " is " + dtype_name(found.dtype) + found.shape.text() + " there and " +
+                                                 dtype_name(variable.dtype) + variable.shape.text() + " here"});
     }
   }
   for (const SavedTensor& each : saved) {
-    if (!used.contains(each.name)) fit.extra.push_back("\"" + each.name + "\"");
+    if (!used.contains(each.name)) fit.extra.push_back({each.name, "\"" + each.name + "\""});
   }
   return fit;
+}
+
+std::vector<std::string> Fit::names(const std::vector<Odd>& odds) {
+  std::vector<std::string> list;
+  for (const Odd& each : odds) list.push_back(each.name);
+  return list;
 }
 
 bool Fit::takes(const std::string& saved) const { return std::ranges::find(both, saved, &Pair::saved) != both.end(); }

@@ -36,8 +36,13 @@ struct Fit {
     WholeVariable variable;
     std::string saved;
   };
+  // A variable of the model, or what is only in the file; and what is to be said of it.
+  struct Odd {
+    std::string name, words;
+  };
   std::vector<Pair> both;
-  std::vector<std::string> missing, extra, reshaped;  // in words
+  std::vector<Odd> missing, extra, reshaped;
+  static std::vector<std::string> names(const std::vector<Odd>& odds);
 
   static Result<Fit> of(const Model& model, const std::vector<SavedTensor>& saved, const NameMap& names);
   // Of the saved ones, those of `both`.

@@ -186,6 +186,12 @@ TEST(Csv, TheLabelIsRead) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_NE(schema.find("\"label\":\"y\""), std::string::npos) << schema;
   EXPECT_EQ(csv_problem("y,f\n1,\n", {.label = "z"}).code(), Code::not_found);
+  for (const std::string wrong : {"y;f\n1;2\n", "y\tf\n1\t2\n"}) {
+    const Status doubt = csv_problem(wrong, {.label = "y"});
+    EXPECT_NE(doubt.message().find("is that the delimiter"), std::string::npos) << doubt.message();
+    EXPECT_NE(csv_problem(wrong, {.columns = {"y"}}).message().find("is that the delimiter"), std::string::npos);
+  }
+  EXPECT_NE(csv_problem(std::string_view("\xff\xfey\0", 4)).message().find("UTF-16"), std::string::npos);
   EXPECT_EQ(csv_problem("f,y,f\n1,2,3\n", {.columns = {"f"}, .label = "y"}).code(), Code::invalid_argument) << "which of them?";
 }
 

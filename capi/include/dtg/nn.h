@@ -182,10 +182,10 @@ typedef struct dtg_restore {
 /* clang-format on */
 
 /* dtg_model_restore with names that differ, or for a part of the variables. `restore` may be NULL. `report` (NULL: none) receives JSON,
- * owned by the caller: {"path", "variables", "missing", "extra", "reshaped"}: how many variables have their values now; those that the file
- * does not have; what in the file no variable asked for; those of another type or shape. Variables without counterpart keep what they have,
- * so run dtg_model_init before. Errors: those of dtg_model_restore, but FAILED_PRECONDITION names all variables that do not fit; NOT_FOUND
- * also where no variable is called as a rule says; INVALID_ARGUMENT (no such JSON). Since 0.1. */
+ * owned by the caller: {"path", "variables", "missing", "extra", "reshaped"}: how many variables have their values now; the names of those
+ * that the file does not have; of what in the file no variable asked for; of those of another type or shape. Variables without counterpart
+ * keep what they have, so run dtg_model_init before. Errors: those of dtg_model_restore, but FAILED_PRECONDITION names all variables that
+ * do not fit; NOT_FOUND also where no variable is called as a rule says; INVALID_ARGUMENT (no such JSON). Since 0.1. */
 DTG_ERR dtg_model_restore_from(const dtg_model *model, dtg_session *session, const char *path, size_t path_len, const dtg_restore *restore,
                                dtg_string **report) DTG_NOEXCEPT;
 
