@@ -1,4 +1,6 @@
 // dtg checkpoint: looks into sets of checkpoints, verifies them, writes them again in another number of shards. Main thread.
+#include <sys/stat.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -64,6 +66,13 @@ bool choose_step(const Wish& wish, std::string* path, int* code) {
   return false;
 }
 
+// The directory of a run has them in one below.
+std::string where_else(const Wish& wish) {
+  const std::string below = wish.path + "/checkpoints";
+  struct stat found {};
+  return ::stat(below.c_str(), &found) == 0 && S_ISDIR(found.st_mode) ? "  there is " + below + "\n" : "";
+}
+
 int list(const Wish& wish) {
   json told;
   int code = kOk;
@@ -78,7 +87,7 @@ int list(const Wish& wish) {
     else text += "  " + set["problem"].get<std::string>();
     text += "\n";
   }
-  if (text.empty()) text = wish.path + ": no checkpoints\n";
+  if (text.empty()) text = wish.path + ": no checkpoints\n" + where_else(wish);
   return print(text) ? kOk : kFailed;
 }
 

@@ -80,7 +80,7 @@ func wrapCluster(pointer *C.dtg_cluster) *Cluster {
 
 func (c *Cluster) c() (*C.dtg_cluster, error) {
 	if c == nil {
-		return nil, invalid("the cluster is nil; make one first")
+		return nil, invalid("the cluster is nil, as where TF_CONFIG names none; start the program with dtg run, set TF_CONFIG, or make one")
 	}
 	p, err := c.get(clusterKind)
 	return (*C.dtg_cluster)(p), err

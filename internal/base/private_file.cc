@@ -108,8 +108,12 @@ Status private_directory(const std::string& path) {
   if (::lstat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
     return failed_precondition("use %s: it is not a directory", path.c_str());
   if (found.st_uid == ::geteuid() && (found.st_mode & 077) == 0) return {};
-  return permission_denied("use %s: others may enter it; take a directory of your own with mode 0700 (chmod 700 %s)", path.c_str(),
-                           path.c_str());
+  // What belongs to all is not to be closed.
+  const bool shared = found.st_uid != ::geteuid() || (found.st_mode & (S_ISVTX | S_IWOTH)) != 0;
+  return shared ? permission_denied("use %s: it is a directory of others too; take one of your own inside it (mkdir -m 700 %s/NAME)",
+                                    path.c_str(), path.c_str())
+                : permission_denied("use %s: others may enter it; take a directory of your own with mode 0700 (chmod 700 %s)", path.c_str(),
+                                    path.c_str());
 }
 
 Result<std::string> private_runtime_directory(const char* xdg_runtime_dir) {

@@ -7,7 +7,7 @@
 
 namespace dtg {
 
-// How many letters must be added, left out or changed to make one of the other.
+// How many letters must be added, left out, changed or put in the place of the next to make one of the other.
 size_t edit_distance(std::string_view a, std::string_view b);
 
 // From how many on two names have nothing to do with each other: a name of three letters is not most others of three letters.

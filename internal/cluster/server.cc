@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/last_out.h"
+#include "base/spelling.h"
 #include "cluster/connection.h"
 #include "cluster/directory.h"
 #include "cluster/group.h"
@@ -24,6 +25,19 @@ Result<ClusterSpec::Task> own_task(const Server::Options& options) {
     job = tasks[0].job;
   const ClusterSpec::Task* const task = options.cluster.find(job, options.task);
   if (task) return *task;
+  if (job.empty()) {
+    return invalid_argument("start a server: it is not said which task of the cluster it is; TF_CONFIG says so by \"task\": {\"type\", "
+                            "\"index\"}, options by job and task; the cluster is \"%.1000s\"",
+                            options.cluster.text().c_str());
+  }
+  std::vector<std::string_view> jobs;
+  for (const auto& each : tasks) {
+    if (std::ranges::find(jobs, each.job) == jobs.end()) jobs.push_back(each.job);
+  }
+  if (std::ranges::find(jobs, job) == jobs.end()) {
+    return invalid_argument("start a server as /job:%.200s/task:%d: the cluster has no such job; %s", job.c_str(), options.task,
+                            names_text(job, jobs).c_str());
+  }
   return invalid_argument("start a server as /job:%s/task:%d: the cluster \"%s\" has no such task", job.c_str(), options.task,
                           options.cluster.text().c_str());
 }

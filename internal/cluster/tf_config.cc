@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/spelling.h"
+
 namespace dtg {
 namespace {
 
@@ -62,6 +64,15 @@ Status check_single(const ClusterSpec& cluster) {
   return {};
 }
 
+// A slip there would leave every task alone with itself, and none would say so.
+Status check_spelling(const Json::Object& members) {
+  for (const auto& [key, value] : members) {
+    if (key == "task" || edit_distance(key, "cluster") >= alike_below(key)) continue;
+    return invalid_argument("TF_CONFIG: it has \"%.100s\" and no \"cluster\"; did you mean that?", key.c_str());
+  }
+  return {};
+}
+
 size_t leaders(const ClusterSpec& cluster) { return cluster.task_count("chief") + cluster.task_count("master"); }
 
 }  // namespace
@@ -73,6 +84,7 @@ Result<TfConfig> TfConfig::parse(std::string_view text) {
   if (!json.object()) return invalid_argument("TF_CONFIG: it is %s; it must be an object with \"cluster\" and \"task\"", json.kind());
   const Json* cluster = json.find("cluster");
   if (!cluster) cluster = json.find("sparseCluster");
+  if (!cluster) DTG_TRY(check_spelling(*json.object()));
   if (cluster) {
     auto read = ClusterSpec::from_json(*cluster);
     if (!read.ok()) return read.status().with_context("TF_CONFIG");

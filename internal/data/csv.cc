@@ -123,8 +123,9 @@ class Parser {
   }
 
   Status select_columns() {
-    if (!options_.label.empty() && std::ranges::find(names_, options_.label) == names_.end())
-      return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()}, doubt_);
+    const bool lacks_label = !options_.label.empty() && std::ranges::find(names_, options_.label) == names_.end();
+    if (lacks_label && options_.label_may_lack) leave_label_out();
+    else if (lacks_label) return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()}, doubt_);
     std::vector<std::string> wanted = options_.columns.empty() ? names_ : options_.columns;
     for (size_t i = 0; i < wanted.size(); ++i) {
       Selected& selected = selected_.emplace_back();
@@ -148,6 +149,12 @@ class Parser {
     }
     for (Selected& selected : selected_) apply_rule(selected);
     return {};
+  }
+
+  void leave_label_out() {
+    std::erase(options_.columns, options_.label);
+    std::erase_if(options_.rules, [this](const CsvRule& rule) { return rule.name == options_.label; });
+    options_.label.clear();
   }
 
   void apply_rule(Selected& selected) const {
@@ -398,7 +405,7 @@ class Parser {
 
   const std::string_view text_;
   const std::string& path_;
-  const CsvOptions& options_;
+  CsvOptions options_;
   std::string doubt_;  // whether this is the delimiter, for an error
   std::vector<std::string> names_;
   bool has_header_ = false;
@@ -471,14 +478,15 @@ Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, c
   }
   size_t label = 0;
   while (label < table.columns.size() && table.columns[label].name != options.label) ++label;
-  if (label == table.columns.size()) {
+  const bool lacks_label = label == table.columns.size();
+  if (lacks_label && !options.label_may_lack) {
     std::vector<std::string_view> names;
     for (const CsvColumn& column : table.columns) names.push_back(column.name);
     return no_label(from, options.label, names);
   }
   DTG_ASSIGN(Tensor features, options.doubles ? pack_features<double>(table, label) : pack_features<float>(table, label));
   tensors.push_back(std::move(features));
-  tensors.push_back(table.columns[label].values);
+  if (!lacks_label) tensors.push_back(table.columns[label].values);
   return make_slices(tensors);
 }
 

@@ -42,6 +42,7 @@ struct CsvOptions {
   std::vector<std::string> categories{};    // columns of numbers that are names, such as postcodes
   std::vector<CsvRule> rules{};             // of some columns
   std::string label{};                      // see make_csv
+  bool label_may_lack = false;              // as what is to be predicted has none: then elements are the features alone
   int64_t bytes_max = int64_t{4} << 30;     // of plain text
   MemoryBudget* budget = nullptr;           // of text and columns while they are read; who keeps the columns keeps the books
 

@@ -91,16 +91,19 @@ Status read_csv_schema(std::string_view json, CsvOptions& options) {
   // Vocabularies may be long; the memory that they take is the host's own choice.
   DTG_ASSIGN(const Json schema, parse_json(json, "schema", {.bytes_max = size_t{1} << 28, .values_max = size_t{1} << 24}));
   if (!schema.object()) return invalid_argument("schema: it is %s, not an object", schema.kind());
+  bool is_label_ours = true;
   for (const auto& [key, value] : *schema.object()) {
     if (key == "columns" || key == "rules") {
       DTG_TRY(read_rules(value, key.c_str(), key == "columns", options));
     } else if (key == "label") {
       if (!value.string() && !value.is_null()) return invalid_argument("schema: \"label\" is %s, not a text", value.kind());
-      if (value.string() && options.label.empty()) options.label = *value.string();
+      if (value.string() && options.label.empty()) options.label = *value.string(), is_label_ours = false;
     } else {
       return invalid_argument("schema: \"%.100s\" is none of label, columns, rules", key.c_str());
     }
   }
+  // As a whole schema has it, of a file that had all its columns.
+  if (!is_label_ours) options.label_may_lack = std::ranges::find(options.columns, options.label) != options.columns.end();
   return {};
 }
 

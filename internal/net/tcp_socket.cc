@@ -18,7 +18,7 @@ Descriptor new_socket(int family) { return Descriptor(socket(family, SOCK_STREAM
 Status not_loopback(const Address& address) {
   return failed_precondition(
       "%s resolves to an address beyond this machine, for which a job key is needed: run `dtg keygen job.key` once, give every task and "
-      "session that file and set key_file to it",
+      "session that file and set key_file, or DTG_KEY_FILE in its environment, to it",
       address.text().c_str());
 }
 

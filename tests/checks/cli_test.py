@@ -103,6 +103,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(dtg("--help").returncode, 0)
         self.assertEqual(dtg().returncode, 2)
         self.assertIn('did you mean ops?', dtg("opps").stderr)
+        self.assertIn('did you mean run?', dtg("rnu").stderr)
         self.assertIn("did you mean --json?", dtg("version", "--jsn").stderr)
         for words in (["run", "--frob"], ["ops", "Nope"], ["version", "--x"], ["xyz"]):
             self.assertNotIn("did you mean", dtg(*words).stderr)

@@ -186,6 +186,21 @@ TEST(Csv, TheLabelIsRead) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_NE(schema.find("\"label\":\"y\""), std::string::npos) << schema;
   EXPECT_EQ(csv_problem("y,f\n1,\n", {.label = "z"}).code(), Code::not_found);
+  // What is to be predicted has no label.
+  const CsvTable known = csv("a,kind,b\n1,x,2\n3,y,4\n");
+  CsvOptions as_before;
+  ASSERT_TRUE(read_csv_schema(csv_schema_text(known, "kind"), as_before).ok());
+  const auto unlabelled = make_csv(system_disk(), scratch.write("new.csv", "b,a\n20,10\n"), as_before);
+  ASSERT_TRUE(unlabelled.ok()) << unlabelled.status().message();
+  ASSERT_EQ(unlabelled.value()->spec().size(), 1u);
+  Element row;
+  ASSERT_TRUE(unlabelled.value()->next(row).value());
+  EXPECT_EQ(row[0].values<float>()[0], 10);
+  EXPECT_EQ(row[0].values<float>()[1], 20);
+  EXPECT_EQ(make_csv(system_disk(), scratch.write("less.csv", "a\n10\n"), as_before).status().code(), Code::not_found);
+  CsvOptions slip;
+  ASSERT_TRUE(read_csv_schema(R"({"label": "kinds"})", slip).ok());
+  EXPECT_EQ(make_csv(system_disk(), scratch.write("slip.csv", "b,a\n20,10\n"), slip).status().code(), Code::not_found);
   for (const std::string wrong : {"y;f\n1;2\n", "y\tf\n1\t2\n"}) {
     const Status doubt = csv_problem(wrong, {.label = "y"});
     EXPECT_NE(doubt.message().find("is that the delimiter"), std::string::npos) << doubt.message();

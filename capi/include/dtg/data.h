@@ -74,7 +74,8 @@ typedef struct dtg_csv_options {
   int32_t missing;           /* a DTG_MISSING_ constant, for columns of which the schema says nothing else */
   int32_t delimiter;         /* 0: ',' */
   int32_t reserved0;
-  const char *schema;        /* what is known of the columns, as JSON; NULL: nothing */
+  const char *schema;        /* what is known of the columns, as JSON; NULL: nothing. With that of another file, which tells the
+                                label too, elements of a file without the label's column are {features}: those to predict */
   size_t schema_len;
 } dtg_csv_options;
 #define DTG_CSV_OPTIONS_INIT {sizeof(dtg_csv_options), NULL, DTG_STRLEN, NULL, 0, 0, 0, 0, 0, NULL, DTG_STRLEN}
