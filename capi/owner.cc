@@ -39,25 +39,34 @@ int32_t Owner::enter(Use use) {
   return 0;
 }
 
+// Where somebody waits, it stays his: who comes again and again would be first each time.
 void Owner::leave(Use use) {
-  uint64_t now = 0, next = 0;
-  if (use == Use::change) {
-    now = inside_.exchange(0, std::memory_order_release);
-  } else {
-    now = inside_.load(std::memory_order_relaxed);
-    do next = (now & kReaders) == 1 ? 0 : now - 1;
-    while (!inside_.compare_exchange_weak(now, next, std::memory_order_release));
-  }
-  if (next == 0 && (now & kAwaited) != 0) inside_.notify_all();
+  const auto after = [](uint64_t now) { return (now & kAwaited) != 0 ? now & ~(kChanging | kReaders) : 0; };
+  uint64_t now = inside_.load(std::memory_order_relaxed), next = 0;
+  do next = use == Use::change || (now & kReaders) == 1 ? after(now) : now - 1;
+  while (!inside_.compare_exchange_weak(now, next, std::memory_order_release, std::memory_order_relaxed));
+  if ((next & kAwaited) != 0 && (next & kReaders) == 0) inside_.notify_all();
 }
 
-void Owner::come_back() {
+// Nobody who waits goes away without having been inside.
+void Owner::await(Use use) {
+  const auto mine = static_cast<uint64_t>(static_cast<uint32_t>(this_thread())) << 32;
+  const uint64_t inside = mine | (use == Use::change ? kChanging : 1);
   for (;;) {
-    uint64_t now = 0;
-    const auto mine = static_cast<uint64_t>(static_cast<uint32_t>(this_thread())) << 32;
-    if (inside_.compare_exchange_strong(now, mine | kChanging, std::memory_order_acquire)) return;
-    if (inside_.compare_exchange_strong(now, now | kAwaited, std::memory_order_relaxed)) inside_.wait(now | kAwaited);
+    uint64_t now = inside_.load(std::memory_order_relaxed);
+    if ((now & (kChanging | kReaders)) == 0) {
+      if (inside_.compare_exchange_strong(now, inside, std::memory_order_acquire)) return;
+    } else if ((now & kAwaited) != 0 || inside_.compare_exchange_strong(now, now | kAwaited, std::memory_order_relaxed)) {
+      inside_.wait(now | kAwaited);
+    }
   }
+}
+
+int32_t Owner::enter_after(Use use, const std::atomic<bool>& refuses) {
+  const int32_t other = enter(use);
+  if (other == 0 || refuses.load()) return other;
+  await(use);
+  return 0;
 }
 
 Status Owner::Turn::refused(const char* noun) const {

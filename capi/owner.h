@@ -19,6 +19,9 @@ class Owner {
   class Turn {
    public:
     Turn(Owner& owner, Use use) : owner_(owner), use_(use), other_(owner.enter(use)) {}
+    // Waits for whoever is inside: for a call that goes on with what was begun long before, and must not be the one that is refused. Not
+    // where `refuses` says that another such call is inside.
+    Turn(Owner& owner, Use use, const std::atomic<bool>& refuses) : owner_(owner), use_(use), other_(owner.enter_after(use, refuses)) {}
     ~Turn() {
       if (other_ == 0) owner_.leave(use_);
     }
@@ -40,7 +43,7 @@ class Owner {
   class Loan {
    public:
     explicit Loan(Owner& owner) : owner_(owner) { owner_.leave(Use::change); }
-    ~Loan() { owner_.come_back(); }
+    ~Loan() { owner_.await(Use::change); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
 
@@ -51,11 +54,12 @@ class Owner {
  private:
   static constexpr uint64_t kChanging = uint64_t{1} << 31, kAwaited = uint64_t{1} << 30, kReaders = kAwaited - 1;
   int32_t enter(Use use);
+  int32_t enter_after(Use use, const std::atomic<bool>& refuses);
+  void await(Use use);
   void leave(Use use);
-  void come_back();
 
-  // The thread that came in last, and below it kChanging or the number of readers, and kAwaited while a loan waits for all of them to
-  // leave; 0 when nobody is inside.
+  // The thread that came in last, and below it kChanging or the number of readers, and kAwaited while somebody waits for all of them to
+  // leave, and until he is inside; 0 when nobody is inside or waits.
   std::atomic<uint64_t> inside_{0};
 };
 

@@ -2,7 +2,10 @@
 // the host run between two pulls, with no turn taken. One thread at a time; stop from any.
 #include "dtg/trainer.h"
 
+#include <mutex>
+
 #include "capi/data.h"
+#include "capi/fit_options.h"
 #include "capi/guard.h"
 #include "capi/losses.h"
 #include "capi/model.h"
@@ -38,6 +41,9 @@ class TrainerObject final : public RefCounted {
   const Ref<Trainer> trainer;
   Owner owner;
   std::atomic<bool> in_fit{false};      // dtg_trainer_fit is under way
+  std::atomic<bool> in_next{false};     // a fit goes on to its next event
+  std::mutex told_mutex;                // guards told
+  std::string told;                     // of the fit that was begun last, as of its last event but a step; empty: none was begun
   Ref<DatasetObject> data, validation;  // of the course; before it, so that they outlive it
   std::unique_ptr<Course> course;
   Element element;  // of a single step
@@ -58,6 +64,21 @@ dtg_error* with_trainer(const dtg_trainer* handle, Fn&& fn) noexcept {
     const Owner::Turn turn(held->owner, Owner::Use::change);
     DTG_TRY(turn.status("trainer"));
     return fn(*held);
+  });
+}
+
+// The same for a fit that goes on, which is hours of work: who came in between is waited for, and only a second one is refused.
+template <class Fn>
+dtg_error* with_fit(const dtg_trainer* handle, Fn&& fn) noexcept {
+  return guard([&]() -> Status {
+    const Held<TrainerObject> held(handle, HandleType::trainer);
+    DTG_TRY(held.status());
+    const Owner::Turn turn(held->owner, Owner::Use::change, held->in_next);
+    DTG_TRY(turn.status("trainer"));
+    held->in_next = true;
+    Status status = fn(*held);
+    held->in_next = false;
+    return status;
   });
 }
 
@@ -141,91 +162,6 @@ Status add_metric(TrainerObject& object, std::string_view name, const dtg_metric
   return object.trainer->add_metric(std::string(name), {value_of(c.update).node(), value_of(c.reset).node(), value_of(c.result)});
 }
 
-Result<Watch> read_watch(const char* name, size_t length, dtg_better better, bool validated) {
-  Watch watch;
-  watch.name = name_or(name, length, validated ? "val_loss" : "loss");
-  DTG_ASSIGN(watch.better, read_enum(better, Better::greater, "which way is better"));
-  return watch;
-}
-
-Result<EarlyStopping::Rule> read_early_stopping(const dtg_early_stopping* given, bool validated) {
-  dtg_early_stopping c = DTG_EARLY_STOPPING_INIT;
-  DTG_TRY(read_struct(given, sizeof(dtg_early_stopping), "dtg_early_stopping", &c));
-  EarlyStopping::Rule rule;
-  DTG_ASSIGN(rule.watch, read_watch(c.monitor, c.monitor_len, c.better, validated));
-  if (!(c.min_delta >= 0) || c.patience < 0 || c.start_from_epoch < 0 || c.baseline != c.baseline) {
-    return invalid_argument(
-        "dtg_early_stopping: `min_delta` %g, `patience` %lld, `start_from_epoch` %lld, `baseline` %g; none may be negative but the "
-        "baseline, and none NaN",
-        c.min_delta, static_cast<long long>(c.patience), static_cast<long long>(c.start_from_epoch), c.baseline);
-  }
-  rule.watch.min_delta = c.min_delta;
-  rule.patience = c.patience;
-  rule.from_epoch = c.start_from_epoch;
-  rule.restores = c.restore_best != 0;
-  if (c.has_baseline) rule.baseline = c.baseline;
-  return rule;
-}
-
-Result<Plateau::Rule> read_plateau(const dtg_plateau* given, bool validated) {
-  dtg_plateau c = DTG_PLATEAU_INIT;
-  DTG_TRY(read_struct(given, sizeof(dtg_plateau), "dtg_plateau", &c));
-  Plateau::Rule rule;
-  DTG_ASSIGN(rule.watch, read_watch(c.monitor, c.monitor_len, c.better, validated));
-  rule.factor = real_or(c.factor, 0.1);
-  rule.watch.min_delta = c.min_delta < 0 ? 0 : real_or(c.min_delta, 1e-4);
-  rule.patience = number_or(c.patience, 10);
-  rule.cooldown = c.cooldown;
-  rule.least_rate = c.min_rate;
-  const bool good =
-      rule.factor > 0 && rule.factor < 1 && rule.watch.min_delta >= 0 && c.min_rate >= 0 && c.patience >= 0 && c.cooldown >= 0;
-  if (good) return rule;
-  return invalid_argument(
-      "dtg_plateau: factor %g, min_delta %g, min_rate %g, patience %lld, cooldown %lld; a factor is between 0 and 1, and "
-      "the others are not negative",
-      rule.factor, c.min_delta, c.min_rate, static_cast<long long>(c.patience), static_cast<long long>(c.cooldown));
-}
-
-Result<Course::Options> read_fit(const dtg_fit* given, bool validated) {
-  dtg_fit c = DTG_FIT_INIT;
-  if (given) DTG_TRY(read_struct(given, sizeof(dtg_fit), "dtg_fit", &c));
-  Course::Options options;
-  options.epochs = number_or(c.epochs, 1);
-  options.steps_per_epoch = c.steps_per_epoch;
-  options.validation_every = number_or(c.validation_every, 1);
-  options.validation_steps = c.validation_steps;
-  options.time_limit_ns = c.time_limit_ns;
-  options.directory = text(c.directory, c.directory_len);
-  if (c.directory) DTG_TRY(read_path(c.directory, c.directory_len).status());
-  options.checkpoint_steps = c.checkpoint_steps;
-  options.checkpoint_ns = c.checkpoint_ns;
-  options.checkpoint_epochs = number_or(c.checkpoint_epochs, 1);
-  options.keep = c.keep;
-  options.fresh = c.fresh != 0;
-  options.board = c.no_tensorboard == 0;
-  options.board_steps = c.tensorboard_steps;
-  options.histogram_epochs = c.histogram_epochs;
-  DTG_ASSIGN(options.progress, read_enum(c.progress, ProgressTo::quiet, "where the progress is shown"));
-  if (c.best) {
-    if (!c.directory)
-      return invalid_argument("dtg_fit: `best` keeps the best weights in a file of the run's directory, and `directory` is NULL; set it");
-    DTG_ASSIGN(options.best, read_watch(c.best, c.best_len, c.best_better, validated));
-  }
-  if (c.early_stopping) {
-    DTG_ASSIGN(EarlyStopping::Rule rule, read_early_stopping(c.early_stopping, validated));
-    options.stopping = std::move(rule);
-  }
-  if (c.plateau) {
-    DTG_ASSIGN(Plateau::Rule rule, read_plateau(c.plateau, validated));
-    options.plateau = std::move(rule);
-  }
-  if (!c.cancellation) return options;
-  const Held<Cancellation> held(c.cancellation, HandleType::cancellation);
-  DTG_TRY(held.status());
-  options.cancellation = Ref<Cancellation>::share(held.get());
-  return options;
-}
-
 void give_up(TrainerObject& object) {
   if (object.course) object.course->settle();
   object.course.reset();
@@ -275,6 +211,22 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
   });
 }
 
+void keep_told(TrainerObject& object) {
+  std::string text = object.course->summary().text() + "\n";
+  const std::lock_guard lock(object.told_mutex);
+  object.told = std::move(text);
+}
+
+// By whatever thread: where another is inside, what was kept last.
+Status tell(TrainerObject& object, dtg_string** out) {
+  DTG_TRY(require(out, "out"));
+  const Owner::Turn turn(object.owner, Owner::Use::change);
+  if (turn.inside() && object.course) keep_told(object);
+  const std::lock_guard lock(object.told_mutex);
+  if (object.told.empty()) return failed_precondition("tell of a fit: none was begun");
+  return give(HandleType::string, make_ref<StringObject>(object.told), out);
+}
+
 void lend_values(const Record& values, dtg_fit_event& answer) {
   answer.names = values.c_names();
   answer.values = values.values();
@@ -286,7 +238,8 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
   DTG_TRY(read_struct(out, sizeof(dtg_fit_event), "dtg_fit_event", &answer));
   if (!object.course) return failed_precondition("fit: none was begun");
   if (object.course->is_over()) return object.course->next().status();
-  const Owner::Turn model(object.model->owner, Owner::Use::read);
+  const std::atomic<bool> nobody{false};
+  const Owner::Turn model(object.model->owner, Owner::Use::read, nobody);
   DTG_TRY(model.status("model"));
   Course::Event event;
   const Status pulled = reading(object.data.get(), [&] {
@@ -296,6 +249,7 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
     });
   });
   if (object.course->is_over()) object.free_data();
+  if (!pulled.ok() || event.kind != Course::Kind::step) keep_told(object);
   DTG_TRY(pulled);
   answer.kind = static_cast<dtg_fit_event_kind>(event.kind);
   answer.epoch = event.epoch;
@@ -473,7 +427,7 @@ dtg_error* dtg_trainer_begin(dtg_trainer* trainer, dtg_dataset* data, dtg_datase
 }
 
 dtg_error* dtg_trainer_next(dtg_trainer* trainer, dtg_fit_event* event) noexcept {
-  return with_trainer(trainer, [&](TrainerObject& object) { return next_alone(object, event); });
+  return with_fit(trainer, [&](TrainerObject& object) { return next_alone(object, event); });
 }
 
 dtg_error* dtg_trainer_give_up(dtg_trainer* trainer) noexcept {
@@ -496,7 +450,7 @@ dtg_error* dtg_trainer_fit(dtg_trainer* trainer, dtg_dataset* data, dtg_dataset*
   if (error) return error;
   dtg_fit_event event = DTG_FIT_EVENT_INIT;
   while (!error && event.kind != DTG_FIT_DONE) {
-    error = with_trainer(trainer, [&](TrainerObject& object) { return next(object, &event); });
+    error = with_fit(trainer, [&](TrainerObject& object) { return next(object, &event); });
     const dtg_fit_fn listener = error ? nullptr : listener_of(listeners, event.kind);
     dtg_error* const refused = listener ? listener(listeners.user, trainer, &event) : nullptr;
     if (refused) error = guard([&] { return end_with(*held, refused); });
@@ -511,10 +465,10 @@ void dtg_trainer_stop(dtg_trainer* trainer) noexcept {
 }
 
 dtg_error* dtg_trainer_summary(const dtg_trainer* trainer, dtg_string** out) noexcept {
-  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
-    DTG_TRY(require(out, "out"));
-    if (!object.course) return failed_precondition("tell of a fit: none was begun");
-    return give(HandleType::string, make_ref<StringObject>(object.course->summary().text() + "\n"), out);
+  return guard([&]() -> Status {
+    const Held<TrainerObject> held(trainer, HandleType::trainer);
+    DTG_TRY(held.status());
+    return tell(*held, out);
   });
 }
 

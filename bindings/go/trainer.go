@@ -273,7 +273,8 @@ type FitSummary struct {
 	History   []map[string]float64 `json:"-"` // a row per epoch; what an epoch does not tell, or is no number, is not in it
 }
 
-// Summary tells of the fit that was begun last. Errors: FailedPrecondition (none was begun).
+// Summary tells of the fit that was begun last, from any goroutine: while that fit is under way, as of its last event that was no step.
+// Errors: FailedPrecondition (none was begun).
 func (t *Trainer) Summary() (summary FitSummary, err error) {
 	var out *C.dtg_string
 	if err = t.call(func(p *C.dtg_trainer) *C.dtg_error { return C.dtg_trainer_summary(p, &out) }); err != nil {

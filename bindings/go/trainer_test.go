@@ -342,8 +342,8 @@ func TestTrainerMisuse(t *testing.T) {
 		"epochs below 0":      {fit(dtg.Fit{Epochs: -1}), "epochs is out of range"},
 		"what nobody tells":   {fit(dtg.Fit{EarlyStopping: &dtg.EarlyStopping{Monitor: "f1"}}), "f1"},
 		"a factor":            {fit(dtg.Fit{Plateau: &dtg.Plateau{Factor: 2}}), "Plateau: factor 2"},
-		"patience below 0":    {fit(dtg.Fit{EarlyStopping: &dtg.EarlyStopping{Patience: -1}}), "EarlyStopping: min_delta"},
-		"best and nowhere":    {fit(dtg.Fit{Best: "loss"}), "Fit: the best weights"},
+		"patience below 0":    {fit(dtg.Fit{EarlyStopping: &dtg.EarlyStopping{Patience: -1}}), "EarlyStopping: `min_delta`"},
+		"best and nowhere":    {fit(dtg.Fit{Best: "loss"}), "Fit: `best`"},
 		"a way to be better":  {fit(dtg.Fit{Plateau: &dtg.Plateau{Better: 7}}), "7"},
 		"data of other types": {l.trainer.Fit(background, numbers, nil, dtg.Fit{}), "1 components"},
 	} {

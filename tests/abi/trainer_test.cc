@@ -272,6 +272,49 @@ TEST_F(Trainer, TellsItsCallbacks) {
             "enough of this");
 }
 
+// Who calls in between is answered or refused; a fit, which is hours of work, never is.
+TEST_F(Trainer, OutlivesWhoComesInBetween) {
+  Lab lab;
+  for (const bool pulled : {false, true}) {
+    std::atomic<bool> over{false};
+    std::atomic<int> told{0}, refusals{0};
+    std::vector<std::thread> others;
+    for (int which = 0; which < 2; ++which) {
+      others.emplace_back([&, which] {
+        while (!over) {
+          dtg_string* text = nullptr;
+          dtg_session* session = nullptr;
+          dtg_error* error = which == 0 ? dtg_trainer_summary(lab.trainer, &text) : dtg_trainer_session(lab.trainer, &session);
+          if (which == 0 && !error) ++told;
+          if (which == 0 && error) {
+            EXPECT_NE(std::string(dtg_error_message(error, nullptr)).find("none was begun"), std::string::npos);
+          }
+          if (which == 1 && error) ++refusals;
+          dtg_error_release(error);
+          dtg_string_release(text);
+          dtg_session_release(session);
+        }
+      });
+    }
+    dtg_fit how = DTG_FIT_INIT;
+    how.epochs = 400;
+    if (!pulled) {
+      OK(dtg_trainer_fit(lab.trainer, lab.train, nullptr, &how, nullptr));
+    } else {
+      dtg_fit_event event = DTG_FIT_EVENT_INIT;
+      dtg_error* error = dtg_trainer_begin(lab.trainer, lab.train, nullptr, &how);
+      for (; error && dtg_error_code(error) == DTG_FAILED_PRECONDITION; error = dtg_trainer_begin(lab.trainer, lab.train, nullptr, &how))
+        dtg_error_release(error);  // it was no fit yet, so it may be refused
+      OK(error);
+      while (event.kind != DTG_FIT_DONE) OK(dtg_trainer_next(lab.trainer, &event));
+    }
+    over = true;
+    for (std::thread& other : others) other.join();
+    EXPECT_GT(told, 0);
+    EXPECT_GT(refusals, 0);
+  }
+}
+
 // Epochs of so many steps go on in the data where the last one has ended, and begin it anew where it ends.
 TEST_F(Trainer, CountsStepsOfAnEpoch) {
   Lab lab, hand(false);

@@ -35,7 +35,8 @@
  *
  * Epochs count from 1. Errors of all functions: INVALID_ARGUMENT (a closed handle, a value of another graph, numbers out of range),
  * RESOURCE_EXHAUSTED, FAILED_PRECONDITION (another thread is inside); others stand with the function. Single: one thread at a time uses a
- * trainer, and with it its model and the data sets of the call; dtg_trainer_stop comes from any thread. */
+ * trainer, and with it its model and the data sets of the call; dtg_trainer_stop and dtg_trainer_summary come from any thread. Of two
+ * threads a fit that was begun is not the one that is refused: it waits for who came between two of its events. */
 #ifndef DTG_TRAINER_H
 #define DTG_TRAINER_H
 
@@ -296,6 +297,7 @@ DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
  * "history": [...]} of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl
  * has; times are those of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting), "compute" (steps), "validation",
  * "files", "examples_per_s"}.
+ * Any thread, also while a fit is under way: then it is as of the last event that was no step.
  * `*out` is owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
 DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NOEXCEPT;
 

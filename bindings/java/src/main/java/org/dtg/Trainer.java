@@ -212,7 +212,7 @@ public final class Trainer extends Handle {
   }
 
   /**
-   * What came of the fit that was begun last.
+   * What came of the fit that was begun last; from any thread: while that fit is under way, as of its last event that was no step.
    *
    * @return JSON: outcome ("running", "done", "stopped" or "failed"), why, epochs, steps, resumed, directory, best_epoch, best, history
    * @throws DtgException.FailedPrecondition when none was begun
