@@ -132,6 +132,9 @@ class Course final : private Checkpoints::Companion {
   Json summary_of(Stage stage, const Status& failure) const;
   Status keep_best();
   Status restore_best();
+  Status check_weights(const std::vector<const NamedVariable*>& weights, const std::vector<Tensor>& values);
+  Status check_weight(const std::string& name, const Tensor& value);
+  Status check_model();
   Status write_weights(const char* file);
   Status write_model();
   Status log_epoch();
@@ -160,6 +163,7 @@ class Course final : private Checkpoints::Companion {
   double best_ = 0;  // of options_.best
   int64_t best_epoch_ = -1;
   std::string why_;              // why it has stopped early; empty: it has not
+  Status ill_;                   // weights are no numbers any more: nothing of them is kept
   std::vector<Kept> best_kept_;  // weights of the best epoch
   bool decided_ = false;         // by a rule, so that going on does not undo it
   // And what it need not.

@@ -3,6 +3,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "train/course.h"
+#include "train/finite.h"
 
 namespace dtg {
 namespace {
@@ -28,6 +29,29 @@ Result<std::vector<Tensor>> values_of(Trainer& trainer, const std::vector<const 
 }
 
 }  // namespace
+
+// What is kept is gone back to, here or in another process.
+Status Course::check_weights(const std::vector<const NamedVariable*>& weights, const std::vector<Tensor>& values) {
+  for (size_t i = 0; i < weights.size(); ++i) DTG_TRY(check_weight(weights[i]->name, values[i]));
+  return {};
+}
+
+Status Course::check_weight(const std::string& name, const Tensor& value) {
+  if (!trainer_->checks_numbers()) return {};
+  Status status = check_finite(name, value, first_step_ + steps_);
+  if (!status.ok()) ill_ = status;
+  return status;
+}
+
+// One after the other, so that no more than the largest is held.
+Status Course::check_model() {
+  for (const NamedVariable* const weight : weights_of(trainer_->model())) {
+    if (!dtype_is_floating(weight->dtype)) continue;
+    DTG_ASSIGN(const std::vector<Tensor> value, values_of(*trainer_, {weight}));
+    DTG_TRY(check_weight(weight->name, value[0]));
+  }
+  return {};
+}
 
 Status Course::open_directory() {
   directory_.emplace(*trainer_->session().runtime().seams().disk, options_.directory);
@@ -62,6 +86,9 @@ Status Course::count_steps() {
 }
 
 Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
+  for (const ShardTensor& each : tensors) {
+    if (each.role == TensorRole::variable) DTG_TRY(check_weight(each.name, each.tensor));
+  }
   Json::Object state = {{"epoch", epoch_}, {"batch", batch_}, {"steps", steps_}, {"rows", rows_}, {"loss_sum", loss_sum_}};
   if (trainer_->rate_is_ours()) {
     state.emplace_back("rate", static_cast<double>(trainer_->rate()));
@@ -209,14 +236,14 @@ Status Course::start_checkpoint() {
 
 // The end of a training, whose last checkpoint was saved or not.
 Status Course::write_results(const Status& saved) {
-  DTG_TRY(restore_best());
-  if (!directory_) return {};
+  if (ill_.ok()) DTG_TRY(restore_best());
+  if (!directory_) return check_model();
   // Each is tried, as a disk that has no room for the weights may have some for what became of them. The first that fails is told.
-  Status failed = write_weights("model.safetensors");
+  Status failed = ill_.ok() ? write_weights("model.safetensors") : ill_;
   const auto also = [&](Status written) {
     if (failed.ok()) failed = std::move(written);
   };
-  also(write_model());
+  if (ill_.ok()) also(write_model());
   const Json summary = summary_of(Stage::over, saved.ok() ? failed : saved);
   also(directory_->write_summary(summary));
   also(write_page(summary));
@@ -237,6 +264,7 @@ Status Course::write_model() {
 Status Course::keep_best() {
   const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
   DTG_ASSIGN(std::vector<Tensor> values, values_of(*trainer_, weights));
+  DTG_TRY(check_weights(weights, values));
   best_kept_.clear();
   for (size_t i = 0; i < weights.size(); ++i) best_kept_.push_back({weights[i]->name, std::move(values[i]), weights[i]->assign});
   return {};
@@ -258,6 +286,7 @@ Status Course::restore_best() {
 Status Course::write_weights(const char* file) {
   const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
   DTG_ASSIGN(const std::vector<Tensor> values, values_of(*trainer_, weights));
+  DTG_TRY(check_weights(weights, values));
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < weights.size(); ++i) named.push_back({weights[i]->name, values[i]});
   return write_tensors(*trainer_->session().runtime().seams().disk, directory_->file(file), named);

@@ -78,6 +78,8 @@ class Trainer final : public RefCounted {
   bool rate_is_ours() const { return rate_feed_.valid(); }
   // Optimizer, rate, seed and sizes, for people who look at a run.
   Json::Object described() const;
+  // Whether a step, and what is kept of the weights, is to be of finite numbers.
+  bool checks_numbers() const { return options_.optimizer.check_loss; }
   // What the optimizer said, before anything lowered it.
   float first_rate() const { return first_rate_; }
   void set_rate(float rate);
