@@ -13,13 +13,31 @@ TensorList::TensorList(DType dtype, PartialShape element_shape, std::vector<Item
 
 TensorList::TensorList(const TensorList& like, int64_t size) : family_(like.family_), size_(size) {}
 
-// One after the other: of a long loop each list may be all that holds the next.
+// One after the other: of a long loop each list may be all that holds the next, or an element that is a list the one before. Those that
+// are to go stand in a row by their newer_, so that it takes neither stack nor memory.
 TensorList::~TensorList() {
-  Ref<TensorList> next = std::move(newer_);
-  while (next && next->ref_count() == 1) {
-    Ref<TensorList> after = std::move(next->newer_);
-    next = std::move(after);
+  Ref<TensorList> going;
+  leave(going);
+  while (going) {
+    const Ref<TensorList> next = std::move(going);
+    going = std::move(next->newer_);
+    next->leave(going);
   }
+}
+
+// All lists that this one holds, and nobody else, go into the row.
+void TensorList::leave(Ref<TensorList>& going) {
+  append(std::move(newer_), going);
+  append(std::move(old_.list), going);
+  for (Item& item : items_) append(std::move(item.list), going);
+}
+
+void TensorList::append(Ref<TensorList> list, Ref<TensorList>& going) {
+  if (!list || list->ref_count() != 1) return;
+  TensorList* last = list.get();
+  while (last->newer_ && last->newer_->ref_count() == 1) last = last->newer_.get();
+  last->newer_ = std::move(going);
+  going = std::move(list);
 }
 
 std::vector<TensorList::Item>& TensorList::own(Ref<TensorList>& dropped) const {

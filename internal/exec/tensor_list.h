@@ -58,6 +58,8 @@ class TensorList final : public RefCounted {
     ValueRoom room;  // guarded; of the elements that were pushed last
   };
   TensorList(const TensorList& like, int64_t size);
+  void leave(Ref<TensorList>& going);
+  static void append(Ref<TensorList> list, Ref<TensorList>& going);
   // With the lock held: the elements are here. What is not needed any more goes to `dropped`, to be let go of without the lock.
   std::vector<Item>& own(Ref<TensorList>& dropped) const;
 

@@ -98,6 +98,23 @@ TEST(TensorList, IsAValueWhateverIsDoneWithItsLike) {
 }
 
 // As many as a loop has rounds lie in few blocks, and of a list with one element no more is held than that.
+// A loop can make a list in a list in a list, as deep as it has rounds; to let go of it takes no stack. So do lists of which each has
+// several, others' too.
+TEST(TensorList, IsLetGoOfHoweverDeepItIs) {
+  const auto empty = [] { return make_ref<TensorList>(DType::variant, PartialShape::unknown(), std::vector<Item>()); };
+  Ref<TensorList> deep = empty(), shared = empty();
+  for (int level = 0; level < 300000; ++level) {
+    Ref<TensorList> next = empty()->pushed({{}, deep});
+    if (level % 3 == 0) next = next->pushed({{}, shared})->pushed({{}, empty()});
+    if (level % 5 == 0) next = next->with(0, {{}, deep});
+    deep = std::move(next);
+  }
+  const Ref<TensorList> kept = deep->at(0).list;
+  deep = nullptr;
+  EXPECT_GE(kept->size(), 1);
+  EXPECT_EQ(shared->size(), 0);
+}
+
 TEST(TensorList, ElementsThatArePushedShareBlocks) {
   const auto pool = make_ref<MemoryPool>(nullptr);
   auto list = make_ref<TensorList>(DType::f32, PartialShape::unknown(), std::vector<Item>());
