@@ -59,6 +59,9 @@ Status create(const dtg_runtime_options* given, dtg_runtime** out) {
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_runtime_options), "dtg_runtime_options", &options));
   Runtime::Options wanted;
   wanted.compute_threads = options.compute_threads;
+  if (options.compute_threads == 0) {
+    DTG_ASSIGN(wanted.compute_threads, Runtime::threads_wished());
+  }
   wanted.pin_threads = options.pin_threads != 0;
   wanted.spin_ns = options.spin_ns;
   wanted.memory_limit_bytes = options.memory_limit_bytes;

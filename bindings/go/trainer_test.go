@@ -339,7 +339,7 @@ func TestTrainerMisuse(t *testing.T) {
 		"no data":             {missing, "the data set is nil"},
 		"no data to fit":      {l.trainer.Fit(background, nil, nil, dtg.Fit{}), "the data set is nil"},
 		"the same data":       {l.trainer.Fit(background, l.train, l.train, dtg.Fit{}), "make a second one"},
-		"epochs below 0":      {fit(dtg.Fit{Epochs: -1}), "epochs is out of range"},
+		"epochs below 0":      {fit(dtg.Fit{Epochs: -1}), "epochs may not be negative"},
 		"what nobody tells":   {fit(dtg.Fit{EarlyStopping: &dtg.EarlyStopping{Monitor: "f1"}}), "f1"},
 		"a factor":            {fit(dtg.Fit{Plateau: &dtg.Plateau{Factor: 2}}), "Plateau: factor 2"},
 		"patience below 0":    {fit(dtg.Fit{EarlyStopping: &dtg.EarlyStopping{Patience: -1}}), "EarlyStopping: `min_delta`"},

@@ -110,7 +110,8 @@ class Parser {
     has_header_ = options_.header == CsvHeader::yes;
     // Names that are asked for and stand there are names.
     const auto is_there = [&](const std::string& name) { return std::find(names_.begin(), names_.end(), name) != names_.end(); };
-    const bool known = !options_.columns.empty() && std::all_of(options_.columns.begin(), options_.columns.end(), is_there);
+    const bool known = (!options_.columns.empty() && std::all_of(options_.columns.begin(), options_.columns.end(), is_there)) ||
+                       (!options_.label.empty() && is_there(options_.label));
     if (options_.header == CsvHeader::detect && known) {
       has_header_ = true;
     } else if (options_.header == CsvHeader::detect && std::all_of(fields.begin(), fields.end(), speaks)) {

@@ -59,9 +59,11 @@ Status Variable::attach(DType dtype, const PartialShape& shape, bool narrow) {
   const PartialShape here = current_ ? PartialShape(current_->tensor.shape()) : shape_;
   unlock();
   if (fits) return {};
-  return invalid_argument("attach to the variable \"%s\": it is %s%s there and %s%s here; give one of them another "
-                          "shared_name or container, or destroy the old one",
-                          name().c_str(), dtype_name(dtype_), here.text().c_str(), dtype_name(dtype), shape.text().c_str());
+  return invalid_argument(
+      "attach to the variable \"%s\": it is %s%s there and %s%s here; all tasks of a job build the same "
+      "variables in the same order. Where these are to be two, give one another name, shared_name or container, or destroy "
+      "the old one",
+      name().c_str(), dtype_name(dtype_), here.text().c_str(), dtype_name(dtype), shape.text().c_str());
 }
 
 bool Variable::initialized() const {

@@ -88,6 +88,13 @@ Result<std::vector<Value>> add(Graph& graph, std::string_view op, std::string_vi
   return outputs;
 }
 
+// As TensorFlow's builders ask for; the ops themselves take what is no scalar for true where it has elements.
+Status check_condition(const ValueInfo& condition, const char* what) {
+  if (!condition.shape.has_rank() || condition.shape.rank() == 0) return {};
+  return invalid_argument("%s: the condition is %s%s; one scalar decides, so take All or Any of it", what, dtype_name(condition.dtype),
+                          condition.shape.text().c_str());
+}
+
 Status check_arguments(const Closure& closure, size_t wanted, const char* what) {
   if (closure.own == wanted) return {};
   return invalid_argument("%s: function \"%s\" has %zu arguments, %zu are given", what, closure.function->name().c_str(), closure.own,
@@ -97,6 +104,8 @@ Status check_arguments(const Closure& closure, size_t wanted, const char* what) 
 }  // namespace
 
 Result<std::vector<Value>> add_if(Graph& graph, Value condition, Closure then_branch, Closure else_branch, std::string_view name) {
+  // One of a graph around this one is captured.
+  if (graph.check(condition).ok()) DTG_TRY(check_condition(graph.info(condition), "If"));
   Closure both[] = {std::move(then_branch), std::move(else_branch)};
   for (const Closure& closure : both) {
     DTG_TRY(check_place(graph, closure));
@@ -140,6 +149,7 @@ Result<std::vector<Value>> add_while(Graph& graph, std::span<const Value> start,
   if (both[1].function->results().size() != start.size()) {
     return invalid_argument("While: the body gives %zu values for %zu loop variables", both[1].function->results().size(), start.size());
   }
+  if (both[0].function->results().size() == 1) DTG_TRY(check_condition(both[0].function->result_info(0), "While"));
   const bool hand_on[] = {false, true};
   DTG_TRY(unite(graph, both, hand_on));
   std::vector<Value> inputs(start.begin(), start.end());

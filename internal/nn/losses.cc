@@ -8,6 +8,8 @@
 namespace dtg {
 namespace {
 
+constexpr const char* kSparse = "SparseSoftmaxCrossEntropyWithLogits";
+
 Value mean(Build& build, Value x) { return build.op("Mean", {x, axes_from(build, x, 0)}); }
 
 Status check_both(Graph& graph, Value a, Value b, const char* what) {
@@ -43,12 +45,30 @@ Value is_correct(Build& build, Value labels, Value logits) {
   return build.op("Equal", {best, checked(build, build.cast(labels, DType::i64), logits)});
 }
 
+// Labels have the dimensions of the logits, or all but the last. What is not known of them is not compared.
+Status check_outer(const Graph& graph, Value labels, Value logits, bool classes, const char* what) {
+  const PartialShape &l = graph.info(labels).shape, &p = graph.info(logits).shape;
+  if (!l.has_rank() || p.rank() <= 2) return {};
+  bool alike = l.rank() == p.rank() - (classes ? 1 : 0);
+  for (int i = 0; alike && i + 1 < p.rank(); ++i) alike = l.dim(i) < 0 || p.dim(i) < 0 || l.dim(i) == p.dim(i);
+  if (alike) return {};
+  return invalid_argument("%s: the labels are %s and the logits %s; labels have %s", what, described(graph, labels).c_str(),
+                          described(graph, logits).c_str(), classes ? "all dimensions of the logits but the last" : "the same dimensions");
+}
+
 // Both take logits and labels and give one loss per example.
 Result<Value> softmax_loss(Graph& graph, const char* op, Value labels, Value logits, const char* what) {
   DTG_TRY(check_both(graph, labels, logits, what));
   DTG_TRY(check_order(graph, what, labels, logits));
+  DTG_TRY(check_outer(graph, labels, logits, op == kSparse, what));
   const NameScope scope(graph, "softmax_cross_entropy");
   Build build(graph);
+  // The op takes a matrix of logits; of more dimensions each but the last counts as examples, as Keras has it.
+  if (graph.info(logits).shape.rank() > 2) {
+    labels = graph.info(labels).shape.rank() == graph.info(logits).shape.rank() ? as_rows(build, labels)
+                                                                                : build.reshape(labels, build.ints({-1}));
+    logits = as_rows(build, logits);
+  }
   return done(build, mean(build, build.op(op, {logits, labels})), what);
 }
 
@@ -62,7 +82,7 @@ Result<Value> sparse_softmax_cross_entropy(Graph& graph, Value labels, Value log
     return invalid_argument("%s: the labels are %s; they are numbers of classes here, so feed or cast them as int32 or int64", kWhat,
                             described(graph, labels).c_str());
   }
-  return softmax_loss(graph, "SparseSoftmaxCrossEntropyWithLogits", labels, logits, kWhat);
+  return softmax_loss(graph, kSparse, labels, logits, kWhat);
 }
 
 Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits) {

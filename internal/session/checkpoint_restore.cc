@@ -134,7 +134,9 @@ Status Checkpoints::put_places(const RestoredSet& set, int64_t steps, Restored& 
     if (places.back()) continue;
     why = "the place of the data set \"" + data.name + "\": " + why;
     if (data.place == Place::wished) warn(why + "; it stays where it stands");
-    else if (!options_.partial) return failed_precondition("%s; a partial restore leaves it where it stands", why.c_str());
+    else if (!options_.partial)
+      return failed_precondition("%s; a new training takes a directory of its own, a partial restore leaves the data set where it stands",
+                                 why.c_str());
     restored.notes.push_back(why);
   }
   for (size_t i = 0; i < places.size(); ++i) {

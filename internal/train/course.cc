@@ -57,7 +57,7 @@ Status Course::check() const {
                                                     {"tensorboard_steps", o.board_steps},
                                                     {"histogram_epochs", o.histogram_epochs}};
   for (const auto& [name, count] : counts) {
-    if (count < 0) return invalid_argument("fit: %s is out of range; no number of these may be negative, and 0 is the default", name);
+    if (count < 0) return invalid_argument("fit: %s may not be negative; 0 is the default", name);
   }
   DTG_TRY(trainer_->check_data(*data_.reading, "fit", trainer_->feed_count()));
   if (o.steps_per_epoch == 0 && data_.reading->data().cardinality() == Dataset::kInfinite) {

@@ -196,6 +196,29 @@ TEST(Losses, PenaltiesAreOverKernelsOrWhatIsNamed) {
   EXPECT_EQ(regularize(small.model(), zero, twice, -1, 0).status().code(), Code::invalid_argument);
 }
 
+// Of characters in a text, say: each dimension but the classes counts as examples.
+TEST(Losses, OfMoreDimensionsAreThoseOfTheirRows) {
+  SmallModel small;
+  Graph& graph = small.graph();
+  Build build(graph);
+  const std::vector<float> numbers = {1, 2, 0, -1, 0.5f, 3, 2, 2, 1, 0, 0, 4};
+  const std::vector<int64_t> classes = {1, 2, 0, 2};
+  const auto logits = [&](std::vector<int64_t> dims) { return build.constant(good(Tensor::of<float>(good(Shape::make(dims)), numbers))); };
+  const auto labels = [&](std::vector<int64_t> dims) {
+    return build.constant(good(Tensor::of<int64_t>(good(Shape::make(dims)), classes)));
+  };
+  const auto value = [&](Result<Value> loss) { return small.floats(good(std::move(loss)))[0]; };
+  const float rows = value(sparse_softmax_cross_entropy(graph, labels({4}), logits({4, 3})));
+  EXPECT_EQ(value(sparse_softmax_cross_entropy(graph, labels({2, 2}), logits({2, 2, 3}))), rows);
+  const Value likely = build.op("OneHot", {labels({2, 2}), build.integer(3), build.scalar(DType::f32, 1), build.scalar(DType::f32, 0)});
+  EXPECT_NEAR(value(softmax_cross_entropy(graph, likely, logits({2, 2, 3}))), rows, 1e-6);
+  for (const std::vector<int64_t>& wrong : {std::vector<int64_t>{4}, {4, 1}, {1, 4}}) {
+    const Status refused = sparse_softmax_cross_entropy(graph, labels(wrong), logits({2, 2, 3})).status();
+    EXPECT_EQ(refused.code(), Code::invalid_argument);
+    EXPECT_NE(refused.message().find("all dimensions of the logits but the last"), std::string::npos) << refused.message();
+  }
+}
+
 // Keras: no losses have the mean 0, and no gradient is anything else. What is not reduced has no elements.
 TEST(Losses, OverNoExamplesAreNothing) {
   SmallModel small;

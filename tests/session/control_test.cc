@@ -95,6 +95,23 @@ TEST_F(ControlTest, AShapeThatDoesNotStayIsRefused) {
   EXPECT_NE(refused.status().message().find("declare a wider one"), std::string::npos) << refused.status().message();
 }
 
+// A vector counts as true where it has elements, so such a loop would have no end.
+TEST_F(ControlTest, AConditionIsAScalar) {
+  const Value x = placeholder(DType::f32, PartialShape(Shape::of({2}))), open = placeholder(DType::boolean, PartialShape::unknown());
+  const Values start = {x};
+  const auto same = [](Build& b, const Values& v) { return Values{b.add(v[0], v[0])}; };
+  const Closure body = made(function(*graph, start, same));
+  const Closure less = made(function(*graph, start, [](Build& b, const Values& v) {
+    return Values{b.op("Less", {v[0], b.scalar(DType::f32, 3)})};
+  }));
+  const auto loop_refused = add_while(*graph, start, less, body);
+  EXPECT_NE(loop_refused.status().message().find("the condition is bool[2]; one scalar decides"), std::string::npos)
+      << loop_refused.status().message();
+  const Closure yes = made(function(*graph, {}, [](Build&b, const Values&) { return Values{b.scalar(DType::f32, 1)}; })), no = yes;
+  EXPECT_EQ(add_if(*graph, build->op("Less", {x, x}), yes, no).status().code(), Code::invalid_argument);
+  EXPECT_TRUE(add_if(*graph, open, yes, no).ok());
+}
+
 TEST_F(ControlTest, TypesMustFit) {
   const Value p = placeholder(DType::boolean, PartialShape::scalar());
   const Closure one = made(function(*graph, {}, [](Build& b, const Values&) { return Values{b.scalar(DType::f32, 1)}; }));

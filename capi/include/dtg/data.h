@@ -8,8 +8,9 @@
  *   for (;;) { dtg_dataset_next(data, tensors, 2, &more); if (!more) break; ... }
  *   dtg_dataset_restart(data);                     next epoch
  *
- * Equal seeds give equal orders on every machine. Single: one thread at a time uses a data set. A transform that fails
- * leaves the data set unusable: every later call answers with that error.
+ * Equal seeds give equal orders on every machine. Single: one thread at a time uses a data set. A transform that is refused for a handle, a
+ * component, a type or a text changes nothing; one that fails otherwise (a batch of 0) leaves the data set unusable: every later call
+ * answers with that error.
  */
 #ifndef DTG_DATA_H
 #define DTG_DATA_H

@@ -29,7 +29,8 @@ typedef void (*dtg_user_free_fn)(void *user);
 /* Settings of a runtime, fixed when it is made. The number of threads changes the speed of a run, never the bits of its results. */
 typedef struct dtg_runtime_options {
   size_t struct_size;
-  int32_t compute_threads;    /* 0: one per CPU that this process may use */
+  int32_t compute_threads;    /* 0: what DTG_THREADS says (1 to 1024), as dtg run sets it for each task; else one per
+                                 CPU that this process may use */
   int32_t pin_threads;        /* non-zero: thread i stays on the i-th of those CPUs */
   int64_t spin_ns;            /* how long an idle thread polls before it sleeps; 0: 50 us */
   int64_t memory_limit_bytes; /* for sizes that come from outside; 0: half of the machine's or the cgroup's memory */
