@@ -80,7 +80,6 @@ Status Function::check_arguments() const {
 
 Status Function::look_inside() {
   DTG_TRY(find_effects());
-  find_needed();
   for (NodeId id : needed_) {
     const Node& node = graph().node(id);
     ++expanded_;
@@ -124,7 +123,11 @@ bool hands_on_itself(const Node& node, size_t output) {
 
 // Which arguments a resource may be, by the ops that hand it on; and so what is done to them.
 Status Function::find_effects() {
-  accesses_.assign(parts_.arguments.size(), 0);
+  struct Done {
+    NodeId node;
+    uint32_t argument, accesses;
+  };
+  std::vector<Done> done;
   std::vector<Returned> sets(1);  // 0: none
   FlatMap<uint32_t> set_of;
   const auto arguments_of = [&](Value value) -> const Returned& {
@@ -143,7 +146,7 @@ Status Function::find_effects() {
       if (graph().info(node.inputs[i]).dtype != DType::resource) continue;
       const uint32_t accesses = accesses_of(node, i);
       acts |= (accesses & kActs) != 0;
-      for (uint32_t argument : arguments_of(node.inputs[i]).arguments) accesses_[argument] |= accesses;
+      for (uint32_t argument : arguments_of(node.inputs[i]).arguments) done.push_back({id, argument, accesses});
     }
     if (acts) targets_.push_back(id);
     // A resource is handed on as the same one; a list may come out as another, the sum of two for one.
@@ -166,6 +169,12 @@ Status Function::find_effects() {
   for (NodeId control : parts_.controls) targets_.push_back(control);
   std::ranges::sort(targets_);
   targets_.erase(std::unique(targets_.begin(), targets_.end()), targets_.end());
+  find_needed();
+  accesses_.assign(parts_.arguments.size(), 0);
+  // What nobody needs, and does nothing by itself, is not done: a read that was left over.
+  for (const Done& each : done) {
+    if (std::ranges::binary_search(needed_, each.node)) accesses_[each.argument] |= each.accesses;
+  }
   for (Value result : parts_.results) {
     returned_.push_back(arguments_of(result));
     if (returned_.back().arguments.empty() && graph().info(result).dtype == DType::resource) {

@@ -441,5 +441,24 @@ TEST_F(ControlGradientTest, OfVariablesThatCallsHandBack) {
   EXPECT_EQ(values(fetch(w)), (std::vector<float>{6}));
 }
 
+// A read in a function that nobody needs is no use of the variable, so the call has no state and no gradient for it.
+TEST_F(ControlGradientTest, OfFunctionsWithReadsThatNobodyNeeds) {
+  const Value x = placeholder(DType::f32, PartialShape::vector(-1)), p = placeholder(DType::boolean, PartialShape::scalar());
+  const Value a = build->op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}, {"shared_name", std::string("unread")}});
+  const auto square = [&](bool reads) {
+    return [=](Build& b, const Values&) {
+      if (reads) (void)b.op("ReadVariableOp", {a}, {{"dtype", DType::f32}});
+      return Values{b.op("Mul", {x, x})};
+    };
+  };
+  const Value y = when(*graph, p, square(true), square(false))[0];
+  const Value loss = build->op("Sum", {y, build->integer(0)});
+  auto gradients = add_gradients(*graph, {&loss, 1}, {&x, 1}, {});
+  ASSERT_TRUE(gradients.ok()) << gradients.status().message();
+  for (const bool yes : {true, false}) {
+    EXPECT_EQ(values(fetch(gradients.value()[0].dense, {{x, floats({1}, {5})}, {p, Tensor::scalar(yes).take()}})), std::vector<float>{10});
+  }
+}
+
 }  // namespace
 }  // namespace dtg
