@@ -96,7 +96,7 @@ impl Checkpoint {
         if model.raw() as usize == self.model && same {
             return Ok(self.handle.raw());
         }
-        Err(Error::new(
+        Err(Error::found(
             ErrorKind::FailedPrecondition,
             "a checkpoint was given another model than it was opened with, or one of its data sets was swapped for another",
         ))
@@ -116,7 +116,7 @@ impl Checkpoint {
     pub fn data(&mut self, name: &str) -> Result<&mut Dataset> {
         let found = self.data.iter_mut().find(|(known, ..)| known == name).map(|(_, data, _)| data);
         found.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("the checkpoint has no data set {name:?}; add_data gives it one"))
+            Error::found(ErrorKind::NotFound, format!("the checkpoint has no data set {name:?}; add_data gives it one"))
         })
     }
 

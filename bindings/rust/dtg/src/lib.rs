@@ -114,7 +114,7 @@ pub use dataset::{Arrow, Csv, Dataset, Feature, Header, JsonLines, Missing, Norm
 pub use dtype::{DType, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use events::{EventWriter, EventWriterOptions};
-pub use expr::{Expr, Operand};
+pub use expr::{Expr, Operand, Place};
 pub use fit::{Better, EarlyStopping, Fit, FitEvent, FitEventKind, Fitting, Plateau, Progress, Scores};
 pub use graph::{Gradient, Graph, PartialShape, Value};
 pub use group::{Group, GroupOptions, Reduction};

@@ -25,7 +25,9 @@ impl Outputs {
 
     /// Tensor `i`. Errors: `OutOfRange`.
     pub fn tensor(&self, i: usize) -> Result<&Tensor> {
-        self.0.get(i).ok_or_else(|| Error::new(ErrorKind::OutOfRange, format!("output {i} of a run that fetched {}", self.0.len())))
+        self.0
+            .get(i)
+            .ok_or_else(|| Error::found(ErrorKind::OutOfRange, format!("output {i} of a run that fetched {}", self.0.len())))
     }
 
     /// The elements of tensor `i`. Errors: `OutOfRange`, `InvalidArgument` (another type).

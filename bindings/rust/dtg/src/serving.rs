@@ -118,7 +118,7 @@ impl Model {
         }?;
         // SAFETY: where the model was given, so was the session.
         let session = unsafe { Handle::adopt(session) }
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "libdtg loaded a model and gave no session; please report it"))?;
+            .ok_or_else(|| Error::found(ErrorKind::Internal, "libdtg loaded a model and gave no session; please report it"))?;
         Ok((Self::adopt(model)?, Session::adopt(session)))
     }
 
