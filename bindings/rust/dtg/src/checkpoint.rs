@@ -37,7 +37,7 @@ pub struct CheckpointOptions<'a> {
 pub struct Restored {
     /// How far training is, 0 for a start.
     pub step: i64,
-    /// JSON: outcome, path, step, variables, passed_over, missing, extra, reshaped, notes.
+    /// JSON: outcome, path, step, variables, passed_over, missing, extra, reshaped, notes. `report.parse::<RestoreReport>()` has them as fields.
     pub report: String,
 }
 
@@ -149,21 +149,21 @@ impl Checkpoint {
 
     /// Saves now and waits until the set is on the disk. None: 10 minutes. Errors: `ResourceExhausted` (how much is needed, how much is
     /// free), `FailedPrecondition`, those of the disk; the sets that are there stay as they were.
-    pub fn save(&mut self, model: &Model, step: i64, timeout: Option<Duration>) -> Result<()> {
+    pub fn save(&mut self, model: &Model, step: i64, timeout: impl Into<Option<Duration>>) -> Result<()> {
         // SAFETY: an open checkpoint, borrowed mutably, and its model.
-        unsafe { check(sys::dtg_checkpoint_save(self.raw(model)?, step, or_default(timeout))) }
+        unsafe { check(sys::dtg_checkpoint_save(self.raw(model)?, step, or_default(timeout.into()))) }
     }
 
     /// The same, but returns as soon as the values are taken; waits only for a save before that is still being written.
-    pub fn begin_save(&mut self, model: &Model, step: i64, timeout: Option<Duration>) -> Result<()> {
+    pub fn begin_save(&mut self, model: &Model, step: i64, timeout: impl Into<Option<Duration>>) -> Result<()> {
         // SAFETY: an open checkpoint, borrowed mutably, and its model.
-        unsafe { check(sys::dtg_checkpoint_begin_save(self.raw(model)?, step, or_default(timeout))) }
+        unsafe { check(sys::dtg_checkpoint_begin_save(self.raw(model)?, step, or_default(timeout.into()))) }
     }
 
     /// Waits until nothing is being written, and gives what came of the last save. None: 10 minutes.
-    pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
+    pub fn wait(&self, timeout: impl Into<Option<Duration>>) -> Result<()> {
         // SAFETY: an open checkpoint; any thread may wait.
-        unsafe { check(sys::dtg_checkpoint_wait(self.handle.raw(), or_default(timeout))) }
+        unsafe { check(sys::dtg_checkpoint_wait(self.handle.raw(), or_default(timeout.into()))) }
     }
 
     /// What this object has saved, as JSON: directory, writing, saves, failures, step, path, failure.

@@ -175,7 +175,7 @@ public final class Model extends Layers {
    * @param session where the variables are
    * @param path the file or set
    * @param options how; null: all defaults
-   * @return the report
+   * @return the report, for {@link RestoreReport#of}
    */
   public String restoreFrom(Session session, java.nio.file.Path path, RestoreOptions options) {
     return restoreFrom(session, path.toString(), options);
@@ -187,7 +187,7 @@ public final class Model extends Layers {
    * @param session where the values go
    * @param path the file
    * @param options which; null: all, by their names
-   * @return what became of it, as JSON: path, variables, missing, extra, reshaped
+   * @return what became of it, as JSON: path, variables, missing, extra, reshaped; {@link RestoreReport#of} reads it
    * @throws DtgException.FailedPrecondition which names all variables that do not fit
    * @throws DtgException.NotFound when there is no file, or a rule that no variable meets
    */
