@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "base/spelling.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "checkpoint/safetensors.h"
@@ -126,7 +127,10 @@ dtg_error* dtg_weights_get(const dtg_weights* weights, const char* name, size_t 
     DTG_TRY(require_text(name, name_len, "name"));
     const std::string wanted(text(name, name_len));
     const NamedTensor* const found = object.find(wanted);
-    if (!found) return not_found("the weight set has no tensor \"%s\"", wanted.c_str());
+    if (!found) {
+      return not_found("the weight set has no tensor \"%s\": %s", wanted.c_str(),
+                       names_text(wanted, object.file.tensors, &NamedTensor::name).c_str());
+    }
     return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(found->tensor)), out);
   });
 }

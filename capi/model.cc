@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/spelling.h"
 #include "capi/guard.h"
 #include "capi/nn.h"
 #include "checkpoint/safetensors.h"
@@ -164,7 +165,10 @@ dtg_error* dtg_model_find_variable(const dtg_model* model, const char* name, siz
     DTG_TRY(require(name, "name"));
     const std::string wanted(text(name, name_len));
     const NamedVariable* const found = object.model->find(wanted);
-    if (!found) return not_found("the model has no variable \"%s\"", wanted.c_str());
+    if (!found) {
+      return not_found("the model has no variable \"%s\": %s", wanted.c_str(),
+                       names_text(wanted, object.model->variables(), &NamedVariable::name).c_str());
+    }
     return answer_variable(*object.model, object.model->here(*found), out);
   });
 }
@@ -207,7 +211,8 @@ dtg_error* dtg_model_metadata(const dtg_model* model, const char* key, size_t ke
     for (const auto& [name, value] : object.metadata) {
       if (name == wanted) return give(HandleType::string, make_ref<StringObject>(value), out);
     }
-    return not_found("the model has no metadata \"%s\"", wanted.c_str());
+    return not_found("the model has no metadata \"%s\": %s", wanted.c_str(),
+                     names_text(wanted, object.metadata, &TextPairs::value_type::first).c_str());
   });
 }
 

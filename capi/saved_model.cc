@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "base/spelling.h"
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "dtg/nn.h"
@@ -112,9 +113,8 @@ Status find_endpoint(const ModelObject& object, std::string_view name, dtg_value
     return {};
   }
   if (object.endpoints.empty()) return not_found("the model was not loaded from a file, so it has no named inputs and outputs");
-  std::string names;
-  for (const Endpoint& each : object.endpoints) names += (names.empty() ? "\"" : "\", \"") + each.name;
-  return not_found("the model has no input or output \"%s\"; there are %s\"", std::string(name).c_str(), names.c_str());
+  return not_found("the model has no input or output \"%s\": %s", std::string(name).c_str(),
+                   names_text(name, object.endpoints, &Endpoint::name).c_str());
 }
 
 }  // namespace

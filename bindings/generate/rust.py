@@ -178,11 +178,12 @@ def emit_method(op):
         raise ValueError(f"the op {op.name} has the name of a method that expressions have by hand")
     rest = op.inputs[1:]
     parameters = [f", {ident(arg.name)}: impl Operand" for arg in rest] + [f", {ident(attr.name)}: {TYPES[attr.kind]}" for attr in op.required]
-    chain = "node" + "".join(f".input({ident(arg.name)}.operand(self.graph(), {like(op, arg)})?)" for arg in rest)
-    chain += "".join(f".attr(\"{attr.name}\", {ident(attr.name)})" for attr in op.required)
+    chain = "?".join(["node"] + [f".operand({ident(arg.name)}, {like(op, arg)})" for arg in rest]).replace("node?", "node")
+    attrs = "".join(f".attr(\"{attr.name}\", {ident(attr.name)})" for attr in op.required)
+    whole = chain if rest and not attrs else f"Ok({chain}{'?' if rest else ''}{attrs})"
     out = ["    " + line for line in wrap(f"{escape(op.doc)} This value is `{ident(op.inputs[0].name)}`; options: [`ops::{name}`](crate::ops::{name}).", "/// ", 116)]
     head = f"    pub fn {name}(&self{''.join(parameters)}) -> Self {{"
-    out += ["    #[track_caller]", head, f"        self.apply(\"{op.name}\", |{'like' if 'like' in chain else '_'}, node| Ok({chain}))", "    }", ""]
+    out += ["    #[track_caller]", head, f"        self.apply(\"{op.name}\", |{'like' if 'like' in chain else '_'}, node| {whole})", "    }", ""]
     return out
 
 

@@ -384,6 +384,7 @@ func TestFetchesAreCheckedBeforeTheRun(t *testing.T) {
 	open := g.Placeholder("x", dtg.Float32, dtg.Shape{-1})
 	step := g.AssignAddVariableOp(w.Handle, g.ConstF32(1))
 	pair := dtg.Const(g, []float32{1, 2})
+	halves := g.With(dtg.Node{Name: "halves"}).Split(dtg.ConstScalar(g, int32(0)), dtg.Const(g, []float32{1, 2, 3, 4}), 2)
 	s := closing(t, get(dtg.Connect(background, "local", g))(t))
 	want(t, s.Run(background, dtg.Target(model.Init())))
 	var whole int64
@@ -398,6 +399,7 @@ func TestFetchesAreCheckedBeforeTheRun(t *testing.T) {
 		"another type":             {dtg.Fetch(w.Read, &whole), []string{"float32", "int64", "Cast"}},
 		"a slice of another type":  {dtg.FetchSlice(pair, &wholes), []string{"float32", "int32"}},
 		"two elements":             {dtg.Fetch(pair, &one), []string{"[2]", "FetchSlice"}},
+		"one of many outputs":      {dtg.Fetch(halves[1], &one), []string{`fetch number 0, "halves:1", is float32 [2]`, "FetchSlice"}},
 		"another type, open shape": {dtg.FetchSlice(open, &wholes), []string{"float32", "int32"}},
 	}) {
 		for way, run := range map[string]func() error{
@@ -415,7 +417,8 @@ func TestFetchesAreCheckedBeforeTheRun(t *testing.T) {
 		}
 	}
 	// What only the run shows: it was made.
-	refused(t, s.Run(background, x, dtg.Fetch(g.Neg(open), &one), dtg.Target(step)), dtg.InvalidArgument, "2 elements")
+	refused(t, s.Run(background, x, dtg.Fetch(g.Neg(open), &one), dtg.Target(step)), dtg.InvalidArgument,
+		`fetch number 0, "Neg": it is float32 [2]`, "take FetchSlice; the run was made")
 	want(t, s.Run(background, dtg.Fetch(w.Read, &one)))
 	equal(t, []float32{one}, []float32{2})
 	// A graph that was closed cannot be asked.

@@ -85,9 +85,13 @@ func (r *request) feedCopy(v Value, make func() (*Tensor, error)) error {
 
 // ofFeed is err, which a feed has before the run begins, with the name of the value that was to be fed.
 func (r *request) ofFeed(v Value, err error) error {
-	what := fmt.Sprintf("feed number %d", len(r.feeds))
-	name, unknown := (&Graph{graphState: r.graph}).ValueName(v)
-	if unknown == nil {
+	return r.of(fmt.Sprintf("feed number %d", len(r.feeds)), v, err)
+}
+
+// of is err, which what, the number of v, has, with the name of v.
+func (r *request) of(what string, v Value, err error) error {
+	name := r.graph.nameOf(v)
+	if name != "" {
 		what += fmt.Sprintf(", %q", name)
 	}
 	found, ok := err.(*Error)
@@ -115,6 +119,9 @@ func Fetch[T Element](v Value, into *T) Arg {
 	}
 	return fetch(v, nil, C.int32_t(DTypeOf[T]())|C.DTG_GO_SCALAR, func(t *Tensor) (err error) {
 		defer t.Close()
+		if t.DType() == DTypeOf[T]() && t.Len() != 1 {
+			return invalid("it is %v %v and is to be written to one %v: take FetchSlice; the run was made", t.DType(), t.Shape(), DTypeOf[T]())
+		}
 		*into, err = Scalar[T](t)
 		return err
 	})
@@ -293,7 +300,7 @@ func (r *request) check(s *Session) error {
 // mismatch is the error of a fetch that the graph knows to be something else than what it is to be written to.
 func (r *request) mismatch(s *Session, found *C.dtg_go_mismatch) error {
 	wanted, dtype := DType(r.wanted[found.at]&^C.DTG_GO_SCALAR), DType(found.dtype)
-	name, _ := (&Graph{graphState: s.graph}).ValueName(r.fetches[found.at])
+	name := s.graph.nameOf(r.fetches[found.at])
 	shape := Shape(nil)
 	for i := range min(int(found.rank), len(found.dims)) {
 		shape = append(shape, int64(found.dims[i]))
@@ -313,7 +320,7 @@ func (r *request) deliver(fetched []*C.dtg_tensor) (err error) {
 			t = wrapTensor(pointer)
 		}
 		if failed := r.take[i](t); failed != nil && err == nil {
-			err = fmt.Errorf("fetch number %d of the run: %w", i, failed)
+			err = r.of(fmt.Sprintf("fetch number %d", i), r.fetches[i], failed)
 		}
 	}
 	return err

@@ -67,7 +67,8 @@ func TestRunFeedsAndFetches(t *testing.T) {
 		equal(t, tensor.Float32s(), []float32{10})
 		refused(t, s.Run(ctx, dtg.FeedSlice(x, []float32{5, 6}), dtg.FetchTensor(y, &tensor)), dtg.InvalidArgument)
 		var scalar float32
-		refused(t, s.Run(ctx, dtg.FeedSlice(x, []float32{5, 6}), dtg.Fetch(y, &scalar)), dtg.InvalidArgument, "fetch number 0", "2 elements")
+		refused(t, s.Run(ctx, dtg.FeedSlice(x, []float32{5, 6}), dtg.Fetch(y, &scalar)), dtg.InvalidArgument,
+			`fetch number 0, "Mul": it is float32 [2] and is to be written to one float32: take FetchSlice; the run was made`)
 		var other int64
 		var again []float32
 		refused(t, s.Run(ctx, dtg.FeedSlice(x, []float32{5}), dtg.Fetch(y, &other), dtg.FetchSlice(x, &again)), dtg.InvalidArgument)

@@ -276,7 +276,7 @@ func Scalar[T Element](t *Tensor) (out T, err error) {
 		return out, err
 	}
 	if len(view) != 1 {
-		return out, invalid("take the scalar of a tensor: it has %d elements", len(view))
+		return out, invalid("take the scalar of a tensor of %v %v: it has %d elements; View gives them all", t.dtype, t.shape, len(view))
 	}
 	out = view[0]
 	runtime.KeepAlive(t)

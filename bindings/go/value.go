@@ -6,6 +6,7 @@ package dtg
 import "C"
 
 import (
+	"fmt"
 	"iter"
 	"runtime"
 )
@@ -83,6 +84,24 @@ func (g *Graph) ValueName(v Value) (string, error) {
 	return readText(g, func(graph *C.dtg_graph, out **C.char, length *C.size_t) *C.dtg_error {
 		return C.dtg_value_name(graph, v.c(), out, length)
 	})
+}
+
+// nameOf is the name of a value for messages, "split:1", or "node" where its node has one output; "" where nothing is known.
+func (g *graphState) nameOf(v Value) string {
+	graph := &Graph{graphState: g}
+	name, err := graph.ValueName(v)
+	if err != nil {
+		return ""
+	}
+	if n, err := graph.ValueNumOutputs(v); err != nil || n < 2 {
+		return name
+	}
+	for i, out := range graph.Outputs(v) {
+		if out == v {
+			return fmt.Sprintf("%s:%d", name, i)
+		}
+	}
+	return name
 }
 
 // ValueOp is the type of a value's node, "MatMul".

@@ -5,6 +5,8 @@
 #include <bit>
 #include <charconv>
 
+#include "base/spelling.h"
+
 namespace dtg {
 namespace {
 // Counts the graphs of this process; the tag 0 is never given out, so that a Value of 0 is invalid.
@@ -62,6 +64,20 @@ NodeId Graph::find(std::string_view name) const {
   return names_.find(name);
 }
 
+namespace {
+
+// What may have been meant, for a graph that a person wrote: whoever asks a larger one is mostly a program that wants to know whether.
+std::string names_near(const Graph& graph, std::string_view name) {
+  constexpr uint32_t kByHand = 2000;
+  const uint32_t count = graph.node_count();
+  if (count > kByHand) return {};
+  std::vector<std::string_view> names;
+  for (NodeId id = 0; id < count; ++id) names.push_back(graph.node(id).name);
+  return ": " + names_text(name, names);
+}
+
+}  // namespace
+
 Result<Value> Graph::parse_value(std::string_view text) const {
   std::string_view name = text;
   uint32_t output = 0;
@@ -74,7 +90,9 @@ Result<Value> Graph::parse_value(std::string_view text) const {
     name = text.substr(0, colon);
   }
   const NodeId id = find(name);
-  if (id == kNoNode) return not_found("no node \"%.*s\" in the graph", int(name.size()), name.data());
+  if (id == kNoNode) {
+    return not_found("no node \"%.*s\" in the graph%s", int(name.size()), name.data(), names_near(*this, name).c_str());
+  }
   const Value found = value(id, output);
   if (output > 0xffff) return invalid_argument("value \"%.*s\": no such output", int(text.size()), text.data());
   DTG_TRY(check(found));

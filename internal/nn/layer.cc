@@ -1,5 +1,6 @@
 // Called by the thread that builds the model.
 #include "nn/layer.h"
+#include "base/spelling.h"
 
 #include <string>
 
@@ -34,8 +35,8 @@ Result<NamedVariable> variable_of(Model& model, std::string_view weights_of, con
   const NamedVariable* const there = model.find(name);
   if (!there) {
     return not_found("a layer with the weights of \"%s\": the model has no variable \"%s\"; give the full name of the layer that was made "
-                     "first, scopes included",
-                     std::string(weights_of).c_str(), name.c_str());
+                     "first, scopes included: %s",
+                     std::string(weights_of).c_str(), name.c_str(), names_text(name, model.variables(), &NamedVariable::name).c_str());
   }
   if (there->dtype == spec.dtype && there->shape == spec.shape) return model.here(*there);
   return invalid_argument("a layer with the weights of \"%s\": \"%s\" is %s%s, and %s%s is needed for this input",

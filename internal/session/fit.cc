@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/spelling.h"
 
 namespace dtg {
 namespace {
@@ -53,13 +54,15 @@ Status NameMap::check(const Model& model) const {
   const std::vector<WholeVariable> wholes = whole_variables(model);
   for (const auto& [name, there] : exact_) {
     if (std::ranges::find(wholes, name, &WholeVariable::name) == wholes.end())
-      return not_found("the map of names: the model has no variable \"%.200s\"", name.c_str());
+      return not_found("the map of names: the model has no variable \"%.200s\": %s", name.c_str(),
+                       names_text(name, wholes, &WholeVariable::name).c_str());
   }
   for (const auto& [of, there] : begins_) {
     const std::string& prefix = of;  // a lambda cannot take a binding along
     const auto begins = [&prefix](const WholeVariable& variable) { return variable.name.starts_with(prefix); };
     if (std::ranges::any_of(wholes, begins)) continue;
-    return not_found("the map of names: no variable of the model begins with \"%.200s\"", prefix.c_str());
+    return not_found("the map of names: no variable of the model begins with \"%.200s\": %s", prefix.c_str(),
+                     names_text(prefix, wholes, &WholeVariable::name).c_str());
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/spelling.h"
 #include "nn/layer.h"
 #include "nn/scope.h"
 
@@ -83,7 +84,11 @@ Result<ShardedVariable> find_sharded(const Model& model, std::string_view name) 
   if (!found.shards.empty()) return found;
   const std::string text(name.substr(0, 200));
   if (model.find(name)) return not_found("the variable \"%s\" is in one piece; only what was added in shards is in shards", text.c_str());
-  return not_found("the model has no variable \"%s\" in shards", text.c_str());
+  std::vector<std::string_view> sharded;  // one by one: a whole has a shard after the other
+  for (const NamedVariable& each : model.variables()) {
+    if (each.part.any() && (sharded.empty() || sharded.back() != each.part.whole)) sharded.push_back(each.part.whole);
+  }
+  return not_found("the model has no variable \"%s\" in shards: %s", text.c_str(), names_text(name, sharded).c_str());
 }
 
 Result<Value> sharded_value(Model& model, const ShardedVariable& variable) {

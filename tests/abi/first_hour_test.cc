@@ -361,7 +361,9 @@ TEST_F(FirstHour, ServedWithoutItsBuilder) {
   OK(dtg_model_endpoints(loaded, &text));
   EXPECT_EQ(taken(text), "{\"inputs\":[{\"name\":\"features\",\"dtype\":\"float32\",\"shape\":[-1,2]}],"
                          "\"outputs\":[{\"name\":\"answer\",\"dtype\":\"float32\",\"shape\":[-1,1]}]}\n");
-  EXPECT_NE(refused(dtg_model_endpoint(loaded, "z", DTG_STRLEN, &value), DTG_NOT_FOUND, "z").find("\"features\""), std::string::npos);
+  EXPECT_NE(refused(dtg_model_endpoint(loaded, "anwser", DTG_STRLEN, &value), DTG_NOT_FOUND, "\"anwser\"")
+                .find("did you mean \"answer\"? there are features, answer"),
+            std::string::npos);
   dtg_model_release(loaded);
 }
 

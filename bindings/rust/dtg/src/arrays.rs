@@ -19,7 +19,7 @@ macro_rules! arrays {
             use super::*;
 
             fn refused(error: &ShapeError) -> Error {
-                Error::new(ErrorKind::InvalidArgument, format!("a tensor as an array: {error}"))
+                Error::found(ErrorKind::InvalidArgument, format!("a tensor as an array: {error}"))
             }
 
             impl<'t, T: Element> TryFrom<&'t Tensor> for ArrayViewD<'t, T> {

@@ -37,7 +37,7 @@ pub struct CheckpointOptions<'a> {
 pub struct Restored {
     /// How far training is, 0 for a start.
     pub step: i64,
-    /// JSON: outcome, path, step, variables, passed_over, missing, extra, reshaped, notes.
+    /// JSON: outcome, path, step, variables, passed_over, missing, extra, reshaped, notes. `report.parse::<RestoreReport>()` has them as fields.
     pub report: String,
 }
 
@@ -96,7 +96,7 @@ impl Checkpoint {
         if model.raw() as usize == self.model && same {
             return Ok(self.handle.raw());
         }
-        Err(Error::new(
+        Err(Error::found(
             ErrorKind::FailedPrecondition,
             "a checkpoint was given another model than it was opened with, or one of its data sets was swapped for another",
         ))
@@ -116,7 +116,7 @@ impl Checkpoint {
     pub fn data(&mut self, name: &str) -> Result<&mut Dataset> {
         let found = self.data.iter_mut().find(|(known, ..)| known == name).map(|(_, data, _)| data);
         found.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("the checkpoint has no data set {name:?}; add_data gives it one"))
+            Error::found(ErrorKind::NotFound, format!("the checkpoint has no data set {name:?}; add_data gives it one"))
         })
     }
 
@@ -149,21 +149,21 @@ impl Checkpoint {
 
     /// Saves now and waits until the set is on the disk. None: 10 minutes. Errors: `ResourceExhausted` (how much is needed, how much is
     /// free), `FailedPrecondition`, those of the disk; the sets that are there stay as they were.
-    pub fn save(&mut self, model: &Model, step: i64, timeout: Option<Duration>) -> Result<()> {
+    pub fn save(&mut self, model: &Model, step: i64, timeout: impl Into<Option<Duration>>) -> Result<()> {
         // SAFETY: an open checkpoint, borrowed mutably, and its model.
-        unsafe { check(sys::dtg_checkpoint_save(self.raw(model)?, step, or_default(timeout))) }
+        unsafe { check(sys::dtg_checkpoint_save(self.raw(model)?, step, or_default(timeout.into()))) }
     }
 
     /// The same, but returns as soon as the values are taken; waits only for a save before that is still being written.
-    pub fn begin_save(&mut self, model: &Model, step: i64, timeout: Option<Duration>) -> Result<()> {
+    pub fn begin_save(&mut self, model: &Model, step: i64, timeout: impl Into<Option<Duration>>) -> Result<()> {
         // SAFETY: an open checkpoint, borrowed mutably, and its model.
-        unsafe { check(sys::dtg_checkpoint_begin_save(self.raw(model)?, step, or_default(timeout))) }
+        unsafe { check(sys::dtg_checkpoint_begin_save(self.raw(model)?, step, or_default(timeout.into()))) }
     }
 
     /// Waits until nothing is being written, and gives what came of the last save. None: 10 minutes.
-    pub fn wait(&self, timeout: Option<Duration>) -> Result<()> {
+    pub fn wait(&self, timeout: impl Into<Option<Duration>>) -> Result<()> {
         // SAFETY: an open checkpoint; any thread may wait.
-        unsafe { check(sys::dtg_checkpoint_wait(self.handle.raw(), or_default(timeout))) }
+        unsafe { check(sys::dtg_checkpoint_wait(self.handle.raw(), or_default(timeout.into()))) }
     }
 
     /// What this object has saved, as JSON: directory, writing, saves, failures, step, path, failure.

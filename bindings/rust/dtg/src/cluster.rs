@@ -161,7 +161,7 @@ fn from_chars(chars: &[c_char]) -> String {
 fn to_chars<const N: usize>(text: &str, what: &str) -> Result<[c_char; N]> {
     let mut chars = [0; N];
     if text.len() >= N || text.bytes().any(|byte| byte == 0) {
-        return Err(Error::new(
+        return Err(Error::found(
             ErrorKind::InvalidArgument,
             format!("{what} of a task is {text:?}; it must be shorter than {N} bytes and without NUL"),
         ));

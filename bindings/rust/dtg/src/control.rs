@@ -4,7 +4,7 @@
 use dtg_sys as sys;
 
 use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result, check};
+use crate::error::{Error, ErrorKind, Result, built, check, placed};
 use crate::graph::{Graph, Value};
 use crate::handle::Handle;
 
@@ -49,7 +49,7 @@ impl Values for Vec<Value> {
 }
 
 fn invalid(message: String) -> Error {
-    Error::new(ErrorKind::InvalidArgument, message)
+    Error::found(ErrorKind::InvalidArgument, message)
 }
 
 /// What a [`Function`] takes from whoever calls it. In a loop its shape holds in every round.
@@ -109,6 +109,7 @@ impl Graph {
     /// assert_eq!(session.run().fetch(nine).call()?.scalar::<f32>(0)?, 9.0);
     /// # Ok::<(), dtg::Error>(())
     /// ```
+    #[track_caller]
     pub fn function<R: Values>(
         &self,
         name: &str,
@@ -119,6 +120,7 @@ impl Graph {
     }
 
     /// The same with arguments that whoever calls adds to the body.
+    #[track_caller]
     pub(crate) fn function_of<R: Values>(
         &self,
         name: &str,
@@ -126,24 +128,26 @@ impl Graph {
         build: impl FnOnce(&Self, &[Value]) -> Result<R>,
     ) -> Result<Function> {
         // SAFETY: an open graph, and a text with its length.
-        let body = unsafe { Handle::create(|out| sys::dtg_function_begin(self.raw(), name.as_ptr().cast(), name.len(), out)) }?;
+        let body =
+            placed(unsafe { Handle::create(|out| sys::dtg_function_begin(self.raw(), name.as_ptr().cast(), name.len(), out)) })?;
         let body = Self::adopt(body);
-        let given = arguments(&body)?;
+        let given = placed(arguments(&body))?;
         let results = build(&body, &given)?.to_vec();
         let end = |out| {
             // SAFETY: an open graph of ours, an array with its length, and no controls.
             unsafe { sys::dtg_function_end(body.raw(), Value::raw(&results), results.len(), std::ptr::null(), 0, out) }
         };
         // SAFETY: as above.
-        let handle = unsafe { Handle::create(end) }?;
+        let handle = placed(unsafe { Handle::create(end) })?;
         Ok(Function { handle, results: results.len() })
     }
 
+    #[track_caller]
     fn argument(&self, argument: &Argument) -> Result<Value> {
         let mut out = Value::NONE;
         // SAFETY: an open graph of ours; dimensions with their number.
         unsafe {
-            check(match argument {
+            built(match argument {
                 Argument::Like(value) => sys::dtg_function_add_argument_like(self.raw(), value.0, &mut out),
                 Argument::Of(dtype, shape) => {
                     let (dims, rank) =
@@ -157,6 +161,7 @@ impl Graph {
 
     /// Calls a function. Semantics: tf.function. Errors: `InvalidArgument` (arguments or results that do not fit, a function of another
     /// graph).
+    #[track_caller]
     pub fn call<R: Values>(&self, function: &Function, arguments: &[Value]) -> Result<R> {
         calling(function.results, |outs, room| {
             // SAFETY: an open graph, an open function, arrays with their lengths.
@@ -179,6 +184,7 @@ impl Graph {
     /// assert_eq!(session.run().feed(x, &Tensor::scalar(9.0f32)?).fetch(root).call()?.scalar::<f32>(0)?, 3.0);
     /// # Ok::<(), dtg::Error>(())
     /// ```
+    #[track_caller]
     pub fn if_else<R: Values>(
         &self,
         condition: Value,
@@ -206,13 +212,17 @@ impl Graph {
     /// assert_eq!(session.run().feed(i, &Tensor::scalar(2i32)?).fetch(power).call()?.scalar::<f32>(0)?, 100.0);
     /// # Ok::<(), dtg::Error>(())
     /// ```
+    #[track_caller]
     pub fn switch_case<R: Values>(
         &self,
         index: Value,
         branches: usize,
         mut build: impl FnMut(&Self, usize) -> Result<R>,
     ) -> Result<R> {
-        let made = (0..branches).map(|i| self.function("case", &[], |body, _| build(body, i))).collect::<Result<Vec<_>>>()?;
+        let mut made = Vec::with_capacity(branches);
+        for i in 0..branches {
+            made.push(self.function("case", &[], |body, _| build(body, i))?);
+        }
         let raw: Vec<_> = made.iter().map(|function| function.raw().cast_const()).collect();
         calling(made.first().map_or(0, |function| function.results), |outs, room| {
             // SAFETY: an open graph, open functions, arrays with their lengths.
@@ -243,6 +253,7 @@ impl Graph {
     /// assert_eq!((out.scalar::<i32>(0)?, out.scalar::<f32>(1)?), (9, 0.005859375));
     /// # Ok::<(), dtg::Error>(())
     /// ```
+    #[track_caller]
     pub fn while_loop<V: Values>(
         &self,
         start: V,
@@ -254,6 +265,7 @@ impl Graph {
     }
 
     /// As [`Graph::while_loop`], with what holds in every round for each variable.
+    #[track_caller]
     pub fn while_loop_as<V: Values>(
         &self,
         start: V,
@@ -272,9 +284,10 @@ impl Graph {
 }
 
 /// The outputs of a node that calls functions.
+#[track_caller]
 fn calling<R: Values>(count: usize, add: impl FnOnce(*mut sys::dtg_value, usize) -> *mut sys::dtg_error) -> Result<R> {
     let mut outs = vec![Value(Value::NONE); count];
     // SAFETY: the answer of a function of the ABI; Value is dtg_value (repr(transparent)).
-    unsafe { check(add(outs.as_mut_ptr().cast(), outs.len())) }?;
-    R::of(&outs)
+    unsafe { built(add(outs.as_mut_ptr().cast(), outs.len())) }?;
+    placed(R::of(&outs))
 }

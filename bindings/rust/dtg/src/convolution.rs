@@ -70,6 +70,7 @@ impl Conv<'_> {
 // outlive the call.
 impl Model {
     /// Slides `kernel[width, in, filters]` over the steps of `x[batch, steps, in]`.
+    #[track_caller]
     pub fn conv1d(&self, x: Value, layer: &Conv<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -77,6 +78,7 @@ impl Model {
     }
 
     /// Slides `kernel[., ., ., in, filters]` over `x[batch, depth, height, width, in]`.
+    #[track_caller]
     pub fn conv3d(&self, x: Value, layer: &Conv<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -86,6 +88,7 @@ impl Model {
     /// What the gradient of a convolution does, as a layer: `x[batch, height, width, in]` becomes size * stride pixels high and wide, with
     /// [`Padding::Valid`] kernel - stride more where that is positive; `kernel[., ., filters, in]`. Errors: `Unimplemented` for dilations
     /// other than 1.
+    #[track_caller]
     pub fn conv2d_transpose(&self, x: Value, layer: &Conv<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -94,6 +97,7 @@ impl Model {
 
     /// Each channel of `x[batch, height, width, in]` by itself: `kernel[., ., in, multiplier]`, the answer `[..., in * multiplier]`. Both
     /// strides are equal.
+    #[track_caller]
     pub fn depthwise_conv2d(&self, x: Value, layer: &Conv<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -102,6 +106,7 @@ impl Model {
 
     /// The same, then a product over the channels: `depthwise_kernel[., ., in, multiplier]`,
     /// `pointwise_kernel[1, 1, in * multiplier, filters]`.
+    #[track_caller]
     pub fn separable_conv2d(&self, x: Value, layer: &Conv<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -110,12 +115,14 @@ impl Model {
 
     /// The mean of each channel of `x[batch, ..., channels]`, floating-point, of rank 3 to 5, over all that lies between:
     /// `[batch, channels]`; with `keep_dims`, dimensions of 1 in its place.
+    #[track_caller]
     pub fn global_avg_pool(&self, x: Value, keep_dims: bool) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_global_avg_pool(model, x.0, keep_dims.into(), out) })
     }
 
     /// The greatest, likewise; equally great ones share the gradient.
+    #[track_caller]
     pub fn global_max_pool(&self, x: Value, keep_dims: bool) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_global_max_pool(model, x.0, keep_dims.into(), out) })
@@ -123,6 +130,7 @@ impl Model {
 
     /// `x[batch, height, width, channels]`, `high` times as high and `wide` times as wide, both at least 1: each pixel repeated, or with
     /// `bilinear` mixed from its neighbours by distance of their centres.
+    #[track_caller]
     pub fn up_sampling2d(&self, x: Value, high: i64, wide: i64, bilinear: bool) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_up_sampling2d(model, x.0, high, wide, bilinear.into(), out) })

@@ -567,7 +567,7 @@ impl Dataset {
         let train = unsafe { Handle::create(|out| sys::dtg_dataset_split(self.raw(), &raw, out, &mut held_out)) }?;
         // SAFETY: where the first answer was given, so was the second.
         let held_out = unsafe { Handle::adopt(held_out) }
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "libdtg split a data set and gave one part; please report it"))?;
+            .ok_or_else(|| Error::found(ErrorKind::Internal, "libdtg split a data set and gave one part; please report it"))?;
         Ok((Self(train, false), Self(held_out, false)))
     }
 

@@ -61,5 +61,5 @@ impl Tensor {
 
 fn given<T>(managed: *mut T) -> Result<NonNull<T>> {
     NonNull::new(managed)
-        .ok_or_else(|| Error::new(ErrorKind::Internal, "libdtg reported success and gave no tensor; please report it"))
+        .ok_or_else(|| Error::found(ErrorKind::Internal, "libdtg reported success and gave no tensor; please report it"))
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char};
 use std::fmt;
+use std::panic::Location;
 
 use dtg_sys as sys;
 
@@ -101,11 +102,19 @@ struct Parts {
     task: String,
     peer: String,
     phase: String,
+    placed: bool, // the message names a place in the program, or is the program's own
 }
 
 impl Error {
     /// An error of the program's own, for closures that the library calls; it comes out again where their call ends.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let mut own = Self::found(kind, message);
+        own.0.placed = true;
+        own
+    }
+
+    /// An error that this crate finds by itself.
+    pub(crate) fn found(kind: ErrorKind, message: impl Into<String>) -> Self {
         let empty = String::new;
         Self(Box::new(Parts {
             code: kind.code(),
@@ -114,6 +123,7 @@ impl Error {
             task: empty(),
             peer: empty(),
             phase: empty(),
+            placed: false,
         }))
     }
 
@@ -131,6 +141,7 @@ impl Error {
                 task: text(sys::dtg_error_task(raw)),
                 peer: text(sys::dtg_error_peer(raw)),
                 phase: text(sys::dtg_error_phase(raw)),
+                placed: false,
             };
             sys::dtg_error_release(raw);
             Self(Box::new(parts))
@@ -141,6 +152,20 @@ impl Error {
     pub(crate) fn within(mut self, context: &str) -> Self {
         self.0.message = format!("{context}: {}", self.0.message);
         self
+    }
+
+    /// The same failure, with where in the program the call stands that it is of, and `what` it did there; unless that is known already, or
+    /// the place is one of this crate's: then whoever called knows better.
+    pub(crate) fn at(mut self, what: &str, location: &Location<'_>) -> Self {
+        if self.0.placed || is_ours(location) {
+            return self;
+        }
+        self.0.placed = true;
+        let place = format!("at {}:{}", location.file(), location.line());
+        if self.0.message.contains(&place) {
+            return self;
+        }
+        self.within(format!("{what} {place}").trim_start())
     }
 
     /// What sort of failure it is.
@@ -251,6 +276,30 @@ pub(crate) unsafe fn check(raw: *mut sys::dtg_error) -> Result<()> {
         // SAFETY: not NULL, so it is an error that the caller owns.
         Err(unsafe { Error::take(raw) })
     }
+}
+
+/// The end of a call that builds: as [`check`], but an error names the line that called. Functions from here out to the one that the program
+/// calls are `#[track_caller]`; closures cannot be, and what comes out of one goes through [`placed`].
+///
+/// # Safety
+/// As for [`check`].
+#[track_caller]
+pub(crate) unsafe fn built(raw: *mut sys::dtg_error) -> Result<()> {
+    // SAFETY: the caller says so.
+    placed(unsafe { check(raw) })
+}
+
+/// The same with what was made.
+#[track_caller]
+pub(crate) fn placed<T>(made: Result<T>) -> Result<T> {
+    let location = Location::caller();
+    made.map_err(|error| error.at("", location))
+}
+
+/// Whether a place is in the sources of this crate.
+fn is_ours(location: &Location<'_>) -> bool {
+    let folder = file!().trim_end_matches("error.rs");
+    location.file().strip_prefix(folder).is_some_and(|file| !file.contains('/'))
 }
 
 /// Calls what belongs to the program from a place that has nobody to hand a panic to. The panic hook has told about it. What was thrown

@@ -7,7 +7,7 @@ use std::panic::Location;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Value};
-use crate::node::Node;
+use crate::node::{Attr, Node};
 
 /// A value beside its graph, made by [`Graph::expr`]. Operators and methods add a node each and give the next expression. What goes wrong
 /// on the way is kept and told at the end, by [`Expr::value`]: the first error, with the line that made it.
@@ -59,12 +59,12 @@ impl<'g> Expr<'g> {
     pub(crate) fn apply(&self, op: &'static str, rest: impl FnOnce(DType, Node<'g>) -> Result<Node<'g>>) -> Self {
         let location = Location::caller();
         let add = |x| rest(self.graph.dtype(x)?, Node::begin(self.graph, op, location).input(x))?.build();
-        Self { graph: self.graph, value: self.value().and_then(|x| add(x).map_err(|error| placed(error, op, location))) }
+        Self { graph: self.graph, value: self.value().and_then(|x| add(x).map_err(|error| error.at(op, location))) }
     }
 
     #[track_caller]
     fn with(&self, op: &'static str, other: impl Operand) -> Self {
-        self.apply(op, |like, node| Ok(node.input(other.operand(self.graph, Some(like))?)))
+        self.apply(op, |like, node| node.operand(other, Some(like)))
     }
 
     /// An op on integers, another one on everything else.
@@ -75,47 +75,47 @@ impl<'g> Expr<'g> {
     }
 }
 
-/// An error with the line of the formula that it is of: those of nodes have theirs, those of what stands beside the expression do not.
-fn placed(error: Error, op: &str, location: &Location<'_>) -> Error {
-    if error.message().contains(".rs:") { error } else { error.within(&format!("{op} at {}:{}", location.file(), location.line())) }
-}
-
 fn is_integer(dtype: DType) -> bool {
     [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64].contains(&dtype)
 }
 
+/// A line of the program: `std::panic::Location::caller()`.
+pub type Place = &'static Location<'static>;
+
 /// What may stand beside an [`Expr`]: other expressions, values of its graph, numbers and lists of numbers.
 pub trait Operand {
-    /// It as a value of that graph. A number becomes a constant of the type `like`, or keeps its own without one.
-    fn operand(self, graph: &Graph, like: Option<DType>) -> Result<Value>;
+    /// It as a value of that graph. A number becomes a constant of the type `like`, or keeps its own without one; `place` is the line of the
+    /// program that errors of its nodes name.
+    fn operand(self, graph: &Graph, like: Option<DType>, place: Place) -> Result<Value>;
 }
 
 impl Operand for Value {
-    fn operand(self, _: &Graph, _: Option<DType>) -> Result<Value> {
+    fn operand(self, _: &Graph, _: Option<DType>, _: Place) -> Result<Value> {
         Ok(self)
     }
 }
 
 impl Operand for Expr<'_> {
-    fn operand(self, _: &Graph, _: Option<DType>) -> Result<Value> {
+    fn operand(self, _: &Graph, _: Option<DType>, _: Place) -> Result<Value> {
         self.value
     }
 }
 
 impl Operand for &Expr<'_> {
-    fn operand(self, _: &Graph, _: Option<DType>) -> Result<Value> {
+    fn operand(self, _: &Graph, _: Option<DType>, _: Place) -> Result<Value> {
         self.value()
     }
 }
 
 /// A constant of another type than the number has in Rust. Nothing is lost without a word: what the type cannot hold is an error.
-fn converted<T: Element>(graph: &Graph, values: &[T], dims: &[usize], to: DType, fits: bool) -> Result<Value> {
+fn converted<T: Element>(graph: &Graph, values: &[T], dims: &[usize], (to, fits): (DType, bool), place: Place) -> Result<Value> {
     if !fits {
         let text = format!("a number in a formula of {to}: it is no {to}; write one that is, or cast the other side");
-        return Err(Error::new(ErrorKind::InvalidArgument, text));
+        return Err(Error::found(ErrorKind::InvalidArgument, text));
     }
-    let constant = graph.constant(&crate::Tensor::from_slice(dims, values)?)?;
-    if to == T::DTYPE { Ok(constant) } else { graph.node("Cast").input(constant).attr("DstT", to).build() }
+    let tensor = crate::Tensor::from_slice(dims, values)?;
+    let constant = Node::begin(graph, "Const", place).attr("value", Attr::tensor(&tensor)).attr("dtype", T::DTYPE).build()?;
+    if to == T::DTYPE { Ok(constant) } else { Node::begin(graph, "Cast", place).input(constant).attr("DstT", to).build() }
 }
 
 /// The bits of an integer type, without its sign.
@@ -134,29 +134,29 @@ fn holds(dtype: DType, value: i64) -> bool {
 macro_rules! numbers {
     ($($number:ty => |$value:ident, $like:ident| $fits:expr;)*) => {$(
         impl Operand for $number {
-            fn operand(self, graph: &Graph, like: Option<DType>) -> Result<Value> {
+            fn operand(self, graph: &Graph, like: Option<DType>, place: Place) -> Result<Value> {
                 let ($value, $like) = (self, like.unwrap_or(<$number>::DTYPE));
-                converted(graph, &[self], &[], $like, $fits)
+                converted(graph, &[self], &[], ($like, $fits), place)
             }
         }
 
         impl Operand for &[$number] {
-            fn operand(self, graph: &Graph, like: Option<DType>) -> Result<Value> {
+            fn operand(self, graph: &Graph, like: Option<DType>, place: Place) -> Result<Value> {
                 let $like = like.unwrap_or(<$number>::DTYPE);
                 let fits = self.iter().all(|&$value| $fits);
-                converted(graph, self, &[self.len()], $like, fits)
+                converted(graph, self, &[self.len()], ($like, fits), place)
             }
         }
 
         impl<const N: usize> Operand for &[$number; N] {
-            fn operand(self, graph: &Graph, like: Option<DType>) -> Result<Value> {
-                self.as_slice().operand(graph, like)
+            fn operand(self, graph: &Graph, like: Option<DType>, place: Place) -> Result<Value> {
+                self.as_slice().operand(graph, like, place)
             }
         }
 
         impl<const N: usize> Operand for [$number; N] {
-            fn operand(self, graph: &Graph, like: Option<DType>) -> Result<Value> {
-                self.as_slice().operand(graph, like)
+            fn operand(self, graph: &Graph, like: Option<DType>, place: Place) -> Result<Value> {
+                self.as_slice().operand(graph, like, place)
             }
         }
     )*};
@@ -212,8 +212,8 @@ macro_rules! operators {
             #[track_caller]
             fn $function(self, right: &Expr<'g>) -> Expr<'g> {
                 let location = Location::caller();
-                let like = |x| self.operand(right.graph, Some(right.graph.dtype(x)?));
-                let value = right.value().and_then(|x| like(x).map_err(|error| placed(error, stringify!($trait), location)));
+                let like = |x| self.operand(right.graph, Some(right.graph.dtype(x)?), location);
+                let value = right.value().and_then(|x| like(x).map_err(|error| error.at(stringify!($trait), location)));
                 let left = Expr { graph: right.graph, value };
                 $trait::$function(left, right)
             }

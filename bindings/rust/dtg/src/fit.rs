@@ -235,7 +235,7 @@ impl FitEventKind {
             sys::DTG_FIT_DONE => Self::Done,
             _ => {
                 let text = format!("libdtg tells of an event of kind {number}, which this crate does not know; please report it");
-                return Err(Error::new(ErrorKind::Internal, text));
+                return Err(Error::found(ErrorKind::Internal, text));
             }
         })
     }

@@ -8,7 +8,7 @@ use std::panic::Location;
 use dtg_sys as sys;
 
 use crate::dtype::{DType, Element};
-use crate::error::{Result, check};
+use crate::error::{Error, ErrorKind, Result, built, check, placed};
 use crate::handle::{Handle, bytes};
 use crate::node::{Attr, Node};
 use crate::runtime::Runtime;
@@ -131,6 +131,7 @@ impl Graph {
     }
 
     /// The value of that name: `"node"` (its first output, or the node itself) or `"node:1"`. Errors: `NotFound`.
+    #[track_caller]
     pub fn find(&self, name: &str) -> Result<Value> {
         // SAFETY: an open graph, and a text with its length.
         self.value(|out| unsafe { sys::dtg_graph_find(self.raw(), name.as_ptr().cast(), name.len(), out) })
@@ -183,10 +184,11 @@ impl Graph {
         })
     }
 
+    #[track_caller]
     fn value(&self, ask: impl FnOnce(*mut sys::dtg_value) -> *mut sys::dtg_error) -> Result<Value> {
         let mut out = Value::NONE;
         // SAFETY: the answer of a function of the ABI.
-        unsafe { check(ask(&mut out)) }?;
+        unsafe { built(ask(&mut out)) }?;
         Ok(Value(out))
     }
 
@@ -210,19 +212,19 @@ impl Graph {
     /// Adds the nodes that compute d(sum of the ys)/d(x) for each x. `grad_ys` weights the ys: one value per y, or none at all for
     /// ones. Errors: `InvalidArgument` (a y that is not floating-point, foreign values), `Unimplemented` (an op on the path has no
     /// gradient), `FailedPrecondition` (a PreventGradient is in the way).
+    #[track_caller]
     pub fn add_gradients(&self, ys: &[Value], xs: &[Value], grad_ys: Option<&[Value]>) -> Result<Vec<Gradient>> {
         if let Some(weights) = grad_ys.filter(|weights| weights.len() != ys.len()) {
-            return Err(crate::Error::new(
-                crate::ErrorKind::InvalidArgument,
-                format!("add_gradients: {} values in grad_ys for {} in ys; give one per y, or None", weights.len(), ys.len()),
-            ));
+            let text =
+                format!("add_gradients: {} values in grad_ys for {} in ys; give one per y, or None", weights.len(), ys.len());
+            return placed(Err(Error::found(ErrorKind::InvalidArgument, text)));
         }
         let none = sys::dtg_gradient { dense: Value::NONE, values: Value::NONE, indices: Value::NONE, dense_shape: Value::NONE };
         let mut out = vec![none; xs.len()];
         let weights = grad_ys.map_or(std::ptr::null(), Value::raw);
         // SAFETY: an open graph, arrays with their lengths, one entry of `out` per x.
         unsafe {
-            check(sys::dtg_graph_add_gradients(
+            built(sys::dtg_graph_add_gradients(
                 self.raw(),
                 Value::raw(ys),
                 ys.len(),
@@ -237,6 +239,7 @@ impl Graph {
 
     /// The dense form of a gradient that came as rows; the value itself when it is dense already. Errors: `InvalidArgument` when it
     /// is neither.
+    #[track_caller]
     pub fn densify(&self, gradient: &Gradient) -> Result<Value> {
         let raw = gradient.raw();
         // SAFETY: an open graph.

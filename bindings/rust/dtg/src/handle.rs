@@ -42,7 +42,7 @@ impl<T: Object> Handle<T> {
         unsafe { check(make(&mut object)) }?;
         // SAFETY: `make` has written an object that is ours.
         unsafe { Self::adopt(object) }
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "libdtg reported success and gave no object; please report it"))
+            .ok_or_else(|| Error::found(ErrorKind::Internal, "libdtg reported success and gave no object; please report it"))
     }
 
     /// Takes over a reference; None for NULL.
@@ -89,7 +89,7 @@ pub(crate) fn agreed() -> Result<()> {
     if speaks(loaded) {
         return Ok(());
     }
-    Err(Error::new(
+    Err(Error::found(
         ErrorKind::FailedPrecondition,
         format!(
             "the libdtg that is loaded has version {}.{} of the C ABI, this program was built for {}.{}; install that one or rebuild",
@@ -305,7 +305,7 @@ pub(crate) fn or_default(time: Option<std::time::Duration>) -> i64 {
 pub(crate) fn c_string(text: impl AsRef<[u8]>, what: &str) -> Result<std::ffi::CString> {
     std::ffi::CString::new(text.as_ref()).map_err(|error| {
         let shown = String::from_utf8_lossy(text.as_ref());
-        Error::new(
+        Error::found(
             ErrorKind::InvalidArgument,
             format!("{what} {shown:?} holds a NUL byte at {}; leave it out", error.nul_position()),
         )

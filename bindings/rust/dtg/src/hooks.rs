@@ -218,7 +218,7 @@ unsafe fn ask<'a>(user: *mut c_void, call: impl FnOnce(&'a Hooks<'a>) -> Result<
     let told = catch_unwind(AssertUnwindSafe(|| call(hooks))).unwrap_or_else(|thrown| {
         // What was thrown is not dropped: that could panic too.
         std::mem::forget(thrown);
-        Err(Error::new(ErrorKind::Internal, "a hook of the strategy panicked"))
+        Err(Error::found(ErrorKind::Internal, "a hook of the strategy panicked"))
     });
     match told {
         Ok(()) => null_mut(),
@@ -229,7 +229,7 @@ unsafe fn ask<'a>(user: *mut c_void, call: impl FnOnce(&'a Hooks<'a>) -> Result<
 
 /// The hook that C was given: it is there.
 fn given<H: ?Sized>(hook: &Given<H>) -> Result<&H> {
-    hook.as_deref().ok_or_else(|| Error::new(ErrorKind::Internal, "libdtg asked for a hook that was not given; please report it"))
+    hook.as_deref().ok_or_else(|| Error::found(ErrorKind::Internal, "libdtg asked for a hook that was not given; please report it"))
 }
 
 /// # Safety
@@ -243,7 +243,7 @@ unsafe fn values<'a>(data: *const sys::dtg_value, count: usize) -> &'a [Value] {
 /// `out` has room for `count` values.
 unsafe fn give(made: &[Value], out: *mut sys::dtg_value, count: usize, what: &str) -> Result<()> {
     if made.len() != count {
-        return Err(Error::new(ErrorKind::InvalidArgument, format!("{what} gave {} values; it has to give {count}", made.len())));
+        return Err(Error::found(ErrorKind::InvalidArgument, format!("{what} gave {} values; it has to give {count}", made.len())));
     }
     for (i, value) in made.iter().enumerate() {
         // SAFETY: there is room.
@@ -424,7 +424,7 @@ unsafe extern "C" fn local_results(
             let made = given(&hooks.local_results)?(values(all, count))?;
             if made.len() > count {
                 let text = format!("local_results gave {} values; it has to give some of {count}", made.len());
-                return Err(Error::new(ErrorKind::InvalidArgument, text));
+                return Err(Error::found(ErrorKind::InvalidArgument, text));
             }
             *num_outs = made.len();
             give(&made, outs, made.len(), "local_results")

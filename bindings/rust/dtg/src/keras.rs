@@ -4,7 +4,7 @@ use std::ptr::null;
 
 use dtg_sys as sys;
 
-use crate::error::{Result, check};
+use crate::error::{Result, built};
 use crate::graph::Value;
 use crate::handle::name_of;
 use crate::model::{Initializer, Model};
@@ -430,6 +430,7 @@ pub struct MetricValues {
 impl Model {
     /// A scalar, but with [`LossReduction::Each`] one value for each example. Labels have the shape of the predictions and any type of
     /// number; of [`LossKind::SparseCategoricalCrossentropy`] they are integers. Semantics: tf.keras.losses of Keras 3.
+    #[track_caller]
     pub fn loss(&self, labels: Value, predictions: Value, loss: &Loss<'_>) -> Result<Value> {
         let (raw, weights) = (loss.raw(), Value::or_none(loss.sample_weights));
         // SAFETY: see above.
@@ -437,6 +438,7 @@ impl Model {
     }
 
     /// The mean of `max(|a - p|² - |a - n|² + margin, 0)`, distances over the last dimension; a margin of 0 is 1.
+    #[track_caller]
     pub fn triplet_loss(&self, anchor: Value, positive: Value, negative: Value, margin: f64) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_triplet_loss(model, anchor.0, positive.0, negative.0, margin, out) })
@@ -444,6 +446,7 @@ impl Model {
 
     /// `loss` + the sum of `l1 |v| + l2 v²` over the variables with these handles; of none: over every trainable one of rank 2 or more.
     /// Semantics: tf.keras.regularizers.L1L2.
+    #[track_caller]
     pub fn regularize(&self, loss: Value, handles: &[Value], l1: f64, l2: f64) -> Result<Value> {
         let (data, count) = (Value::raw(handles), handles.len());
         // SAFETY: see above.
@@ -452,6 +455,7 @@ impl Model {
 
     /// The loss of `x[batch, width]` for true classes `labels[batch]` or `[batch, trues]`. Gradients are rows. Semantics: tf.nn.nce_loss,
     /// tf.nn.sampled_softmax_loss.
+    #[track_caller]
     pub fn sampled_loss(&self, labels: Value, x: Value, loss: &SampledLoss<'_>) -> Result<Value> {
         let (name, name_len) = name_of(loss.name);
         let (weights_of, weights_of_len) = name_of(loss.weights_of);
@@ -479,6 +483,7 @@ impl Model {
 
     /// A metric; labels are None for a mean or a sum. Run `reset` (or the model's init) first and `update` with each batch. State is sums in
     /// float64, so that batches, towers and workers add up exactly. Semantics: tf.keras.metrics of Keras 3.
+    #[track_caller]
     pub fn metric(&self, labels: Option<Value>, predictions: Value, metric: &Metric<'_>) -> Result<MetricValues> {
         let (name, name_len) = name_of(metric.name);
         let loss = metric.loss.map(Loss::raw);
@@ -502,7 +507,7 @@ impl Model {
         let (labels, weights) = (Value::or_none(labels), Value::or_none(metric.sample_weights));
         let mut out = sys::dtg_metric_values::INIT;
         // SAFETY: an open model; the structs and the names in them outlive the call.
-        unsafe { check(sys::dtg_nn_metric(self.raw(), &raw, labels, predictions.0, weights, &mut out)) }?;
+        unsafe { built(sys::dtg_nn_metric(self.raw(), &raw, labels, predictions.0, weights, &mut out)) }?;
         Ok(MetricValues { update: Value(out.update), reset: Value(out.reset), result: Value(out.result) })
     }
 }

@@ -203,6 +203,7 @@ impl Embedding<'_> {
 // outlive the call.
 impl Model {
     /// `activation(x * kernel + bias)` over the last dimension of x, which must be known.
+    #[track_caller]
     pub fn dense(&self, x: Value, layer: &Dense<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -210,6 +211,7 @@ impl Model {
     }
 
     /// Slides `kernel[height, width, in, filters]` over `x[batch, height, width, in]` and adds a bias.
+    #[track_caller]
     pub fn conv2d(&self, x: Value, layer: &Conv2D<'_>) -> Result<Value> {
         let (name, name_len) = name_of(layer.name);
         let (weights_of, weights_of_len) = name_of(layer.weights_of);
@@ -237,6 +239,7 @@ impl Model {
     }
 
     /// The greatest element of each window of `x[batch, height, width, channels]`.
+    #[track_caller]
     pub fn max_pool2d(&self, x: Value, layer: &Pool2D<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -244,6 +247,7 @@ impl Model {
     }
 
     /// The mean of each window, padding not counted.
+    #[track_caller]
     pub fn avg_pool2d(&self, x: Value, layer: &Pool2D<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -251,6 +255,7 @@ impl Model {
     }
 
     /// x as `[batch, everything else]`.
+    #[track_caller]
     pub fn flatten(&self, x: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_flatten(model, x.0, out) })
@@ -258,6 +263,7 @@ impl Model {
 
     /// Sets a share `rate` in [0, 1) of the elements to zero and divides the rest by 1 - rate; which ones is decided anew for each
     /// value of `step`, an int64 scalar. `training`, a bool scalar, lets x through unchanged where it is false; None: always true.
+    #[track_caller]
     pub fn dropout(&self, x: Value, rate: f64, step: Value, training: Option<Value>) -> Result<Value> {
         let training = Value::or_none(training);
         // SAFETY: see above.
@@ -265,6 +271,7 @@ impl Model {
     }
 
     /// `out[..., width] = table[ids[...]]`; ids int32 or int64 in [0, rows).
+    #[track_caller]
     pub fn embedding(&self, ids: Value, layer: &Embedding<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -273,6 +280,7 @@ impl Model {
 
     /// x as float32, (x - shift) / scale for each feature along its last dimension, by the text of
     /// [`Dataset::fit_normalization`](crate::Dataset::fit_normalization). In the graph it is part of what is exported and served.
+    #[track_caller]
     pub fn normalize(&self, x: Value, normalization: &str) -> Result<Value> {
         let (text, length) = (normalization.as_ptr().cast(), normalization.len());
         // SAFETY: see above.
@@ -280,42 +288,49 @@ impl Model {
     }
 
     /// x through an activation.
+    #[track_caller]
     pub fn activation(&self, x: Value, activation: Activation) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_activation(model, x.0, activation.number(), out) })
     }
 
     /// Mean over the batch of `-log softmax(logits)[label]`; `logits[batch, classes]`, labels int32 or int64 `[batch]`.
+    #[track_caller]
     pub fn sparse_softmax_cross_entropy(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_sparse_softmax_cross_entropy(model, labels.0, logits.0, out) })
     }
 
     /// The same with `labels[batch, classes]` as distributions.
+    #[track_caller]
     pub fn softmax_cross_entropy(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_softmax_cross_entropy(model, labels.0, logits.0, out) })
     }
 
     /// Mean over all elements of the cross entropy of labels in [0, 1] under sigmoid(logits).
+    #[track_caller]
     pub fn sigmoid_cross_entropy(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_sigmoid_cross_entropy(model, labels.0, logits.0, out) })
     }
 
     /// Mean over all elements of (labels - predictions)².
+    #[track_caller]
     pub fn mean_squared_error(&self, labels: Value, predictions: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_mean_squared_error(model, labels.0, predictions.0, out) })
     }
 
     /// Share of rows whose greatest logit is the label's: float32 in [0, 1].
+    #[track_caller]
     pub fn accuracy(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_accuracy(model, labels.0, logits.0, out) })
     }
 
     /// How many rows that are: int64, for accuracy over many batches.
+    #[track_caller]
     pub fn correct_count(&self, labels: Value, logits: Value) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_correct_count(model, labels.0, logits.0, out) })

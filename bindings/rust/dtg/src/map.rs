@@ -11,7 +11,7 @@ use dtg_sys as sys;
 use crate::control::{Function, Values};
 use crate::dataset::Dataset;
 use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result, check, contained};
+use crate::error::{Error, ErrorKind, Result, check, contained, placed};
 use crate::graph::{Graph, Value};
 use crate::handle::Handle;
 use crate::runtime::Runtime;
@@ -81,22 +81,25 @@ impl Dataset {
     /// assert_eq!(squares, [0, 1, 4, 9]);
     /// # Ok::<(), dtg::Error>(())
     /// ```
+    #[track_caller]
     pub fn map_graph<R: Values>(self, build: impl FnOnce(&Graph, &[Value]) -> Result<R>, options: &MapOptions<'_>) -> Result<Self> {
         let function = self.function("map", build, options)?;
         let raw = options.raw();
         // SAFETY: an open data set, owned, an open function, options that outlive the call.
-        self.with(|data| unsafe { sys::dtg_dataset_map(data, function.raw(), &raw) })
+        placed(self.with(|data| unsafe { sys::dtg_dataset_map(data, function.raw(), &raw) }))
     }
 
     /// The elements for which a function of a graph, which gives one bool, gives true. Else as [`Dataset::map_graph`]. Semantics:
     /// Dataset.filter.
+    #[track_caller]
     pub fn filter_graph(self, build: impl FnOnce(&Graph, &[Value]) -> Result<Value>, options: &MapOptions<'_>) -> Result<Self> {
         let function = self.function("filter", build, options)?;
         let raw = options.raw();
         // SAFETY: an open data set, owned, an open function, options that outlive the call.
-        self.with(|data| unsafe { sys::dtg_dataset_filter(data, function.raw(), &raw) })
+        placed(self.with(|data| unsafe { sys::dtg_dataset_filter(data, function.raw(), &raw) }))
     }
 
+    #[track_caller]
     fn function<R: Values>(
         &self,
         name: &str,
@@ -220,7 +223,7 @@ impl MapOptions<'_> {
 fn thrown(what: Box<dyn Any + Send>) -> Error {
     let said = what.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| what.downcast_ref::<String>().cloned());
     std::mem::forget(what);
-    Error::new(ErrorKind::Internal, format!("a function of the program panicked: {}", said.unwrap_or_default()))
+    Error::found(ErrorKind::Internal, format!("a function of the program panicked: {}", said.unwrap_or_default()))
 }
 
 /// The end of a call of the program's: an error, or a panic, which ends here, becomes one of the library's.
@@ -249,7 +252,7 @@ unsafe fn lent(arguments: *const *mut sys::dtg_tensor, count: usize) -> Vec<Tens
 unsafe fn give(made: &[Tensor], results: *mut *mut sys::dtg_tensor, room: usize) -> Result<()> {
     if made.len() != room {
         let text = format!("the function gave {} tensors, announced were {room}", made.len());
-        return Err(Error::new(ErrorKind::InvalidArgument, text));
+        return Err(Error::found(ErrorKind::InvalidArgument, text));
     }
     for (i, tensor) in made.iter().enumerate() {
         // SAFETY: there is room; a reference of the library's own to an open tensor.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use dtg_sys as sys;
 
-use crate::error::{Result, check};
+use crate::error::{Result, built, placed};
 use crate::graph::Value;
 use crate::handle::{Handle, Texts};
 use crate::layers::{Dense, Embedding};
@@ -110,8 +110,9 @@ fn copied(from: *const sys::dtg_value, count: usize) -> Vec<Value> {
 // SAFETY of all calls below: an open mesh, and structs, arrays and names that outlive the call.
 impl<'m> Mesh<'m> {
     /// A mesh for a model. Errors: `InvalidArgument` (an axis that is no length, another number of devices, a device twice).
+    #[track_caller]
     pub fn new(model: &'m Model, options: &MeshOptions<'_>) -> Result<Self> {
-        let devices = Texts::new(options.devices, "a device")?;
+        let devices = placed(Texts::new(options.devices, "a device"))?;
         // Zero is the default in C, and no length here.
         let length = |length: i64| if length == 0 { -1 } else { length };
         let raw = sys::dtg_mesh_options {
@@ -128,7 +129,7 @@ impl<'m> Mesh<'m> {
             ..sys::dtg_mesh_options::INIT
         };
         // SAFETY: see above.
-        let handle = unsafe { Handle::create(|out| sys::dtg_mesh_create(model.raw(), &raw, out)) }?;
+        let handle = placed(unsafe { Handle::create(|out| sys::dtg_mesh_create(model.raw(), &raw, out)) })?;
         Ok(Self { handle, model, ranks: options.model.max(1) as usize })
     }
 
@@ -141,16 +142,18 @@ impl<'m> Mesh<'m> {
         self.model
     }
 
+    #[track_caller]
     fn value(&self, add: impl FnOnce(*mut sys::dtg_value) -> *mut sys::dtg_error) -> Result<Value> {
         let mut out = Value::NONE;
         // SAFETY: the answer of a function of the ABI.
-        unsafe { check(add(&mut out)) }?;
+        unsafe { built(add(&mut out)) }?;
         Ok(Value(out))
     }
 
     /// Cuts each value of the batch into `data * micro_batches` equal parts and calls `stage` for every stage, data rank and micro-batch, in
     /// the order of the pipeline; it answers what the next stage takes, of the last stage its loss first. `forward_only` is for evaluation:
     /// no ways back. A later build is over the variables that the first one made. When it fails the model is as before.
+    #[track_caller]
     pub fn build(
         &self,
         batch: &[Value],
@@ -166,12 +169,12 @@ impl<'m> Mesh<'m> {
             }
         }
         // SAFETY: see above.
-        unsafe { check(sys::dtg_mesh_begin(self.raw(), Value::raw(batch), batch.len(), micro_batches, forward_only.into())) }?;
+        unsafe { built(sys::dtg_mesh_begin(self.raw(), Value::raw(batch), batch.len(), micro_batches, forward_only.into())) }?;
         let open = Open(self.raw());
         loop {
             let (mut raw, mut more) = (sys::dtg_mesh_step::INIT, 0);
             // SAFETY: see above.
-            unsafe { check(sys::dtg_mesh_next(self.raw(), &mut raw, &mut more)) }?;
+            unsafe { built(sys::dtg_mesh_next(self.raw(), &mut raw, &mut more)) }?;
             if more == 0 {
                 std::mem::forget(open);
                 return Ok(());
@@ -185,47 +188,53 @@ impl<'m> Mesh<'m> {
             };
             let outputs = stage(&step)?;
             // SAFETY: see above.
-            unsafe { check(sys::dtg_mesh_give(self.raw(), Value::raw(&outputs), outputs.len())) }?;
+            unsafe { built(sys::dtg_mesh_give(self.raw(), Value::raw(&outputs), outputs.len())) }?;
         }
     }
 
     /// What the last stage gave as number `k`, of all micro-batches: the mean of a floating-point scalar, rows one behind the other of
     /// anything else. Errors: `FailedPrecondition` (nothing is built), `OutOfRange`.
+    #[track_caller]
     pub fn result(&self, k: usize) -> Result<Value> {
         // SAFETY: see above.
         self.value(|out| unsafe { sys::dtg_mesh_result(self.raw(), k, out) })
     }
 
     /// Adds a step of training over the mean of all losses.
+    #[track_caller]
     pub fn minimize(&self, optimizer: &Optimizer) -> Result<Training> {
         let mut out = sys::dtg_training::INIT;
         // SAFETY: see above.
-        unsafe { check(sys::dtg_mesh_minimize(self.raw(), &optimizer.raw(), &mut out)) }?;
+        unsafe { built(sys::dtg_mesh_minimize(self.raw(), &optimizer.raw(), &mut out)) }?;
         Ok(Training::of(&out))
     }
 
     /// [`Model::dense`] by columns: each device of the model axis has some columns of the kernel and makes as many of the product, which stay
     /// there; one value for each device. Between this and [`Mesh::row_dense`] only what is element by element belongs.
+    #[track_caller]
     pub fn column_dense(&self, x: Value, layer: &Dense<'_>) -> Result<Vec<Value>> {
         let mut parts = vec![Value::NONE; self.ranks];
         // SAFETY: see above.
-        unsafe { check(sys::dtg_mesh_column_dense(self.raw(), x.0, &layer.raw(), parts.as_mut_ptr(), parts.len())) }?;
+        unsafe { built(sys::dtg_mesh_column_dense(self.raw(), x.0, &layer.raw(), parts.as_mut_ptr(), parts.len())) }?;
         Ok(parts.into_iter().map(Value).collect())
     }
 
     /// [`Model::dense`] by rows: each device has the rows of the kernel that go with its part of the input; the products are added up.
+    #[track_caller]
     pub fn row_dense(&self, parts: &[Value], layer: &Dense<'_>) -> Result<Value> {
         // SAFETY: see above.
         self.value(|out| unsafe { sys::dtg_mesh_row_dense(self.raw(), Value::raw(parts), parts.len(), &layer.raw(), out) })
     }
 
     /// The parts of all devices one behind the other along an axis (negative: from the last).
+    #[track_caller]
     pub fn together(&self, parts: &[Value], axis: i32) -> Result<Value> {
         // SAFETY: see above.
         self.value(|out| unsafe { sys::dtg_mesh_together(self.raw(), Value::raw(parts), parts.len(), axis, out) })
     }
 
     /// [`Model::embedding`] with its table cut over the model axis.
+    #[track_caller]
     pub fn embedding(&self, ids: Value, layer: &Embedding<'_>, by: TableCut) -> Result<Value> {
         let by = match by {
             TableCut::Rows => sys::DTG_CUT_ROWS,
@@ -236,6 +245,7 @@ impl<'m> Mesh<'m> {
     }
 
     /// [`Model::attention`] with its heads shared out over the model axis.
+    #[track_caller]
     pub fn attention(&self, query: Value, value: Value, layer: &Attention<'_>) -> Result<Value> {
         // SAFETY: see above.
         self.value(|out| unsafe { sys::dtg_mesh_attention(self.raw(), query.0, value.0, &layer.raw(), out) })

@@ -27,46 +27,46 @@ impl<'g> Expr<'g> {
     /// x + y, with broadcasting. This value is `x`; options: [`ops::add`](crate::ops::add).
     #[track_caller]
     pub fn add(&self, y: impl Operand) -> Self {
-        self.apply("Add", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Add", |like, node| node.operand(y, Some(like)))
     }
 
     /// x + y, with broadcasting. This value is `x`; options: [`ops::add_v2`](crate::ops::add_v2).
     #[track_caller]
     pub fn add_v2(&self, y: impl Operand) -> Self {
-        self.apply("AddV2", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("AddV2", |like, node| node.operand(y, Some(like)))
     }
 
     /// Are all true, over some axes? This value is `input`; options: [`ops::all`](crate::ops::all).
     #[track_caller]
     pub fn all(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("All", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
+        self.apply("All", |_, node| node.operand(reduction_indices, None))
     }
 
     /// Is any true, over some axes? This value is `input`; options: [`ops::any`](crate::ops::any).
     #[track_caller]
     pub fn any(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("Any", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
+        self.apply("Any", |_, node| node.operand(reduction_indices, None))
     }
 
     /// Is the distance of x and y below the tolerance? This value is `x`; options:
     /// [`ops::approximate_equal`](crate::ops::approximate_equal).
     #[track_caller]
     pub fn approximate_equal(&self, y: impl Operand) -> Self {
-        self.apply("ApproximateEqual", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("ApproximateEqual", |like, node| node.operand(y, Some(like)))
     }
 
     /// Where along an axis the largest stands; the first of equals. This value is `input`; options:
     /// [`ops::arg_max`](crate::ops::arg_max).
     #[track_caller]
     pub fn arg_max(&self, dimension: impl Operand) -> Self {
-        self.apply("ArgMax", |_, node| Ok(node.input(dimension.operand(self.graph(), None)?)))
+        self.apply("ArgMax", |_, node| node.operand(dimension, None))
     }
 
     /// Where along an axis the smallest stands; the first of equals. This value is `input`; options:
     /// [`ops::arg_min`](crate::ops::arg_min).
     #[track_caller]
     pub fn arg_min(&self, dimension: impl Operand) -> Self {
-        self.apply("ArgMin", |_, node| Ok(node.input(dimension.operand(self.graph(), None)?)))
+        self.apply("ArgMin", |_, node| node.operand(dimension, None))
     }
 
     /// Each element as printf writes it, with that many digits behind the point, at least so wide, and filled by a
@@ -97,7 +97,7 @@ impl<'g> Expr<'g> {
     /// The angle of the point (x, y), with broadcasting. This value is `y`; options: [`ops::atan2`](crate::ops::atan2).
     #[track_caller]
     pub fn atan2(&self, x: impl Operand) -> Self {
-        self.apply("Atan2", |like, node| Ok(node.input(x.operand(self.graph(), Some(like))?)))
+        self.apply("Atan2", |like, node| node.operand(x, Some(like)))
     }
 
     /// The inverse hyperbolic tangent of x. This value is `x`; options: [`ops::atanh`](crate::ops::atanh).
@@ -124,49 +124,49 @@ impl<'g> Expr<'g> {
     /// [`ops::avg_pool3d_grad`](crate::ops::avg_pool3d_grad).
     #[track_caller]
     pub fn avg_pool3d_grad(&self, grad: impl Operand, ksize: &[i64], strides: &[i64], padding: &str) -> Self {
-        self.apply("AvgPool3DGrad", |_, node| Ok(node.input(grad.operand(self.graph(), None)?).attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
+        self.apply("AvgPool3DGrad", |_, node| Ok(node.operand(grad, None)?.attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of AvgPool: each window's gradient shared out equally. This value is `orig_input_shape`; options:
     /// [`ops::avg_pool_grad`](crate::ops::avg_pool_grad).
     #[track_caller]
     pub fn avg_pool_grad(&self, grad: impl Operand, ksize: &[i64], strides: &[i64], padding: &str) -> Self {
-        self.apply("AvgPoolGrad", |_, node| Ok(node.input(grad.operand(self.graph(), None)?).attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
+        self.apply("AvgPoolGrad", |_, node| Ok(node.operand(grad, None)?.attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
     }
 
     /// Matrix products over equal leading dimensions. This value is `x`; options:
     /// [`ops::batch_mat_mul`](crate::ops::batch_mat_mul).
     #[track_caller]
     pub fn batch_mat_mul(&self, y: impl Operand) -> Self {
-        self.apply("BatchMatMul", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("BatchMatMul", |like, node| node.operand(y, Some(like)))
     }
 
     /// Matrix products over leading dimensions, which broadcast. This value is `x`; options:
     /// [`ops::batch_mat_mul_v2`](crate::ops::batch_mat_mul_v2).
     #[track_caller]
     pub fn batch_mat_mul_v2(&self, y: impl Operand) -> Self {
-        self.apply("BatchMatMulV2", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("BatchMatMulV2", |like, node| node.operand(y, Some(like)))
     }
 
     /// Like BatchMatMulV2, with a type for each operand and the result; kernels exist where all three agree. This value
     /// is `x`; options: [`ops::batch_mat_mul_v3`](crate::ops::batch_mat_mul_v3).
     #[track_caller]
     pub fn batch_mat_mul_v3(&self, y: impl Operand, tout: DType) -> Self {
-        self.apply("BatchMatMulV3", |_, node| Ok(node.input(y.operand(self.graph(), None)?).attr("Tout", tout)))
+        self.apply("BatchMatMulV3", |_, node| Ok(node.operand(y, None)?.attr("Tout", tout)))
     }
 
     /// Images of the batch laid out as the pixels of blocks, and the result cropped. This value is `input`; options:
     /// [`ops::batch_to_space`](crate::ops::batch_to_space).
     #[track_caller]
     pub fn batch_to_space(&self, crops: impl Operand, block_size: i64) -> Self {
-        self.apply("BatchToSpace", |_, node| Ok(node.input(crops.operand(self.graph(), None)?).attr("block_size", block_size)))
+        self.apply("BatchToSpace", |_, node| Ok(node.operand(crops, None)?.attr("block_size", block_size)))
     }
 
     /// Images of the batch laid out as the pixels of blocks, and the result cropped. This value is `input`; options:
     /// [`ops::batch_to_space_nd`](crate::ops::batch_to_space_nd).
     #[track_caller]
     pub fn batch_to_space_nd(&self, block_shape: impl Operand, crops: impl Operand) -> Self {
-        self.apply("BatchToSpaceND", |_, node| Ok(node.input(block_shape.operand(self.graph(), None)?).input(crops.operand(self.graph(), None)?)))
+        self.apply("BatchToSpaceND", |_, node| node.operand(block_shape, None)?.operand(crops, None))
     }
 
     /// The modified Bessel function of the first kind and order 0. This value is `x`; options:
@@ -253,13 +253,13 @@ impl<'g> Expr<'g> {
     /// [`ops::betainc`](crate::ops::betainc).
     #[track_caller]
     pub fn betainc(&self, b: impl Operand, x: impl Operand) -> Self {
-        self.apply("Betainc", |like, node| Ok(node.input(b.operand(self.graph(), Some(like))?).input(x.operand(self.graph(), Some(like))?)))
+        self.apply("Betainc", |like, node| node.operand(b, Some(like))?.operand(x, Some(like)))
     }
 
     /// Adds one bias per channel. This value is `value`; options: [`ops::bias_add`](crate::ops::bias_add).
     #[track_caller]
     pub fn bias_add(&self, bias: impl Operand) -> Self {
-        self.apply("BiasAdd", |like, node| Ok(node.input(bias.operand(self.graph(), Some(like))?)))
+        self.apply("BiasAdd", |like, node| node.operand(bias, Some(like)))
     }
 
     /// Sums over everything but the channels. This value is `out_backprop`; options:
@@ -273,14 +273,14 @@ impl<'g> Expr<'g> {
     /// [`ops::bias_add_v1`](crate::ops::bias_add_v1).
     #[track_caller]
     pub fn bias_add_v1(&self, bias: impl Operand) -> Self {
-        self.apply("BiasAddV1", |like, node| Ok(node.input(bias.operand(self.graph(), Some(like))?)))
+        self.apply("BiasAddV1", |like, node| node.operand(bias, Some(like)))
     }
 
     /// How often each number below size occurs, or the sum of its weights. This value is `arr`; options:
     /// [`ops::bincount`](crate::ops::bincount).
     #[track_caller]
     pub fn bincount(&self, size: impl Operand, weights: impl Operand) -> Self {
-        self.apply("Bincount", |like, node| Ok(node.input(size.operand(self.graph(), Some(like))?).input(weights.operand(self.graph(), None)?)))
+        self.apply("Bincount", |like, node| node.operand(size, Some(like))?.operand(weights, None))
     }
 
     /// The same bytes as elements of another type. This value is `input`; options:
@@ -294,34 +294,34 @@ impl<'g> Expr<'g> {
     /// [`ops::bitwise_and`](crate::ops::bitwise_and).
     #[track_caller]
     pub fn bitwise_and(&self, y: impl Operand) -> Self {
-        self.apply("BitwiseAnd", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("BitwiseAnd", |like, node| node.operand(y, Some(like)))
     }
 
     /// The bits set in one or both, with broadcasting. This value is `x`; options:
     /// [`ops::bitwise_or`](crate::ops::bitwise_or).
     #[track_caller]
     pub fn bitwise_or(&self, y: impl Operand) -> Self {
-        self.apply("BitwiseOr", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("BitwiseOr", |like, node| node.operand(y, Some(like)))
     }
 
     /// The bits set in just one, with broadcasting. This value is `x`; options:
     /// [`ops::bitwise_xor`](crate::ops::bitwise_xor).
     #[track_caller]
     pub fn bitwise_xor(&self, y: impl Operand) -> Self {
-        self.apply("BitwiseXor", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("BitwiseXor", |like, node| node.operand(y, Some(like)))
     }
 
     /// The shape that two shapes broadcast to. This value is `s0`; options:
     /// [`ops::broadcast_args`](crate::ops::broadcast_args).
     #[track_caller]
     pub fn broadcast_args(&self, s1: impl Operand) -> Self {
-        self.apply("BroadcastArgs", |like, node| Ok(node.input(s1.operand(self.graph(), Some(like))?)))
+        self.apply("BroadcastArgs", |like, node| node.operand(s1, Some(like)))
     }
 
     /// The input broadcast to a shape. This value is `input`; options: [`ops::broadcast_to`](crate::ops::broadcast_to).
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl Operand) -> Self {
-        self.apply("BroadcastTo", |_, node| Ok(node.input(shape.operand(self.graph(), None)?)))
+        self.apply("BroadcastTo", |_, node| node.operand(shape, None))
     }
 
     /// The bucket of each value: how many boundaries are not above it. This value is `input`; options:
@@ -369,7 +369,7 @@ impl<'g> Expr<'g> {
     /// [`ops::clip_by_value`](crate::ops::clip_by_value).
     #[track_caller]
     pub fn clip_by_value(&self, clip_value_min: impl Operand, clip_value_max: impl Operand) -> Self {
-        self.apply("ClipByValue", |like, node| Ok(node.input(clip_value_min.operand(self.graph(), Some(like))?).input(clip_value_max.operand(self.graph(), Some(like))?)))
+        self.apply("ClipByValue", |like, node| node.operand(clip_value_min, Some(like))?.operand(clip_value_max, Some(like)))
     }
 
     /// The complex conjugate. This value is `input`; options: [`ops::conj`](crate::ops::conj).
@@ -382,49 +382,49 @@ impl<'g> Expr<'g> {
     /// [`ops::conjugate_transpose`](crate::ops::conjugate_transpose).
     #[track_caller]
     pub fn conjugate_transpose(&self, perm: impl Operand) -> Self {
-        self.apply("ConjugateTranspose", |_, node| Ok(node.input(perm.operand(self.graph(), None)?)))
+        self.apply("ConjugateTranspose", |_, node| node.operand(perm, None))
     }
 
     /// Two-dimensional convolution (cross-correlation); a filter with fewer channels works on groups of them. This
     /// value is `input`; options: [`ops::conv2d`](crate::ops::conv2d).
     #[track_caller]
     pub fn conv2d(&self, filter: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("Conv2D", |like, node| Ok(node.input(filter.operand(self.graph(), Some(like))?).attr("strides", strides).attr("padding", padding)))
+        self.apply("Conv2D", |like, node| Ok(node.operand(filter, Some(like))?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of Conv2D with respect to its filter. This value is `input`; options:
     /// [`ops::conv2d_backprop_filter`](crate::ops::conv2d_backprop_filter).
     #[track_caller]
     pub fn conv2d_backprop_filter(&self, filter_sizes: impl Operand, out_backprop: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("Conv2DBackpropFilter", |like, node| Ok(node.input(filter_sizes.operand(self.graph(), Some(DType::I32))?).input(out_backprop.operand(self.graph(), Some(like))?).attr("strides", strides).attr("padding", padding)))
+        self.apply("Conv2DBackpropFilter", |like, node| Ok(node.operand(filter_sizes, Some(DType::I32))?.operand(out_backprop, Some(like))?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of Conv2D with respect to its input. This value is `input_sizes`; options:
     /// [`ops::conv2d_backprop_input`](crate::ops::conv2d_backprop_input).
     #[track_caller]
     pub fn conv2d_backprop_input(&self, filter: impl Operand, out_backprop: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("Conv2DBackpropInput", |_, node| Ok(node.input(filter.operand(self.graph(), None)?).input(out_backprop.operand(self.graph(), None)?).attr("strides", strides).attr("padding", padding)))
+        self.apply("Conv2DBackpropInput", |_, node| Ok(node.operand(filter, None)?.operand(out_backprop, None)?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// Three-dimensional convolution (cross-correlation). This value is `input`; options:
     /// [`ops::conv3d`](crate::ops::conv3d).
     #[track_caller]
     pub fn conv3d(&self, filter: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("Conv3D", |like, node| Ok(node.input(filter.operand(self.graph(), Some(like))?).attr("strides", strides).attr("padding", padding)))
+        self.apply("Conv3D", |like, node| Ok(node.operand(filter, Some(like))?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of Conv3D with respect to its filter. This value is `input`; options:
     /// [`ops::conv3d_backprop_filter_v2`](crate::ops::conv3d_backprop_filter_v2).
     #[track_caller]
     pub fn conv3d_backprop_filter_v2(&self, filter_sizes: impl Operand, out_backprop: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("Conv3DBackpropFilterV2", |like, node| Ok(node.input(filter_sizes.operand(self.graph(), Some(DType::I32))?).input(out_backprop.operand(self.graph(), Some(like))?).attr("strides", strides).attr("padding", padding)))
+        self.apply("Conv3DBackpropFilterV2", |like, node| Ok(node.operand(filter_sizes, Some(DType::I32))?.operand(out_backprop, Some(like))?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of Conv3D with respect to its input. This value is `input_sizes`; options:
     /// [`ops::conv3d_backprop_input_v2`](crate::ops::conv3d_backprop_input_v2).
     #[track_caller]
     pub fn conv3d_backprop_input_v2(&self, filter: impl Operand, out_backprop: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("Conv3DBackpropInputV2", |_, node| Ok(node.input(filter.operand(self.graph(), None)?).input(out_backprop.operand(self.graph(), None)?).attr("strides", strides).attr("padding", padding)))
+        self.apply("Conv3DBackpropInputV2", |_, node| Ok(node.operand(filter, None)?.operand(out_backprop, None)?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// The cosine of x. This value is `x`; options: [`ops::cos`](crate::ops::cos).
@@ -443,46 +443,46 @@ impl<'g> Expr<'g> {
     /// [`ops::crop_and_resize`](crate::ops::crop_and_resize).
     #[track_caller]
     pub fn crop_and_resize(&self, boxes: impl Operand, box_ind: impl Operand, crop_size: impl Operand) -> Self {
-        self.apply("CropAndResize", |_, node| Ok(node.input(boxes.operand(self.graph(), Some(DType::F32))?).input(box_ind.operand(self.graph(), Some(DType::I32))?).input(crop_size.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("CropAndResize", |_, node| node.operand(boxes, Some(DType::F32))?.operand(box_ind, Some(DType::I32))?.operand(crop_size, Some(DType::I32)))
     }
 
     /// Gradient of CropAndResize by the edges of the boxes. This value is `grads`; options:
     /// [`ops::crop_and_resize_grad_boxes`](crate::ops::crop_and_resize_grad_boxes).
     #[track_caller]
     pub fn crop_and_resize_grad_boxes(&self, image: impl Operand, boxes: impl Operand, box_ind: impl Operand) -> Self {
-        self.apply("CropAndResizeGradBoxes", |like, node| Ok(node.input(image.operand(self.graph(), None)?).input(boxes.operand(self.graph(), Some(like))?).input(box_ind.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("CropAndResizeGradBoxes", |like, node| node.operand(image, None)?.operand(boxes, Some(like))?.operand(box_ind, Some(DType::I32)))
     }
 
     /// Gradient of CropAndResize by the images. This value is `grads`; options:
     /// [`ops::crop_and_resize_grad_image`](crate::ops::crop_and_resize_grad_image).
     #[track_caller]
     pub fn crop_and_resize_grad_image(&self, boxes: impl Operand, box_ind: impl Operand, image_size: impl Operand, t: DType) -> Self {
-        self.apply("CropAndResizeGradImage", |like, node| Ok(node.input(boxes.operand(self.graph(), Some(like))?).input(box_ind.operand(self.graph(), Some(DType::I32))?).input(image_size.operand(self.graph(), Some(DType::I32))?).attr("T", t)))
+        self.apply("CropAndResizeGradImage", |like, node| Ok(node.operand(boxes, Some(like))?.operand(box_ind, Some(DType::I32))?.operand(image_size, Some(DType::I32))?.attr("T", t)))
     }
 
     /// The cross products of vectors of three elements. This value is `a`; options: [`ops::cross`](crate::ops::cross).
     #[track_caller]
     pub fn cross(&self, b: impl Operand) -> Self {
-        self.apply("Cross", |like, node| Ok(node.input(b.operand(self.graph(), Some(like))?)))
+        self.apply("Cross", |like, node| node.operand(b, Some(like)))
     }
 
     /// The running product along an axis. This value is `x`; options: [`ops::cumprod`](crate::ops::cumprod).
     #[track_caller]
     pub fn cumprod(&self, axis: impl Operand) -> Self {
-        self.apply("Cumprod", |_, node| Ok(node.input(axis.operand(self.graph(), None)?)))
+        self.apply("Cumprod", |_, node| node.operand(axis, None))
     }
 
     /// The running sum along an axis. This value is `x`; options: [`ops::cumsum`](crate::ops::cumsum).
     #[track_caller]
     pub fn cumsum(&self, axis: impl Operand) -> Self {
-        self.apply("Cumsum", |_, node| Ok(node.input(axis.operand(self.graph(), None)?)))
+        self.apply("Cumsum", |_, node| node.operand(axis, None))
     }
 
     /// The logarithm of the running sum of exponentials along an axis. This value is `x`; options:
     /// [`ops::cumulative_logsumexp`](crate::ops::cumulative_logsumexp).
     #[track_caller]
     pub fn cumulative_logsumexp(&self, axis: impl Operand) -> Self {
-        self.apply("CumulativeLogsumexp", |_, node| Ok(node.input(axis.operand(self.graph(), None)?)))
+        self.apply("CumulativeLogsumexp", |_, node| node.operand(axis, None))
     }
 
     /// Axes of one data format as axes of another. This value is `x`; options:
@@ -523,7 +523,7 @@ impl<'g> Expr<'g> {
     /// `input`; options: [`ops::dense_bincount`](crate::ops::dense_bincount).
     #[track_caller]
     pub fn dense_bincount(&self, size: impl Operand, weights: impl Operand) -> Self {
-        self.apply("DenseBincount", |like, node| Ok(node.input(size.operand(self.graph(), Some(like))?).input(weights.operand(self.graph(), None)?)))
+        self.apply("DenseBincount", |like, node| node.operand(size, Some(like))?.operand(weights, None))
     }
 
     /// Channels laid out as blocks of pixels. This value is `input`; options:
@@ -537,28 +537,28 @@ impl<'g> Expr<'g> {
     /// [`ops::depthwise_conv2d_native`](crate::ops::depthwise_conv2d_native).
     #[track_caller]
     pub fn depthwise_conv2d_native(&self, filter: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("DepthwiseConv2dNative", |like, node| Ok(node.input(filter.operand(self.graph(), Some(like))?).attr("strides", strides).attr("padding", padding)))
+        self.apply("DepthwiseConv2dNative", |like, node| Ok(node.operand(filter, Some(like))?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of DepthwiseConv2dNative with respect to its filter. This value is `input`; options:
     /// [`ops::depthwise_conv2d_native_backprop_filter`](crate::ops::depthwise_conv2d_native_backprop_filter).
     #[track_caller]
     pub fn depthwise_conv2d_native_backprop_filter(&self, filter_sizes: impl Operand, out_backprop: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("DepthwiseConv2dNativeBackpropFilter", |like, node| Ok(node.input(filter_sizes.operand(self.graph(), Some(DType::I32))?).input(out_backprop.operand(self.graph(), Some(like))?).attr("strides", strides).attr("padding", padding)))
+        self.apply("DepthwiseConv2dNativeBackpropFilter", |like, node| Ok(node.operand(filter_sizes, Some(DType::I32))?.operand(out_backprop, Some(like))?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of DepthwiseConv2dNative with respect to its input. This value is `input_sizes`; options:
     /// [`ops::depthwise_conv2d_native_backprop_input`](crate::ops::depthwise_conv2d_native_backprop_input).
     #[track_caller]
     pub fn depthwise_conv2d_native_backprop_input(&self, filter: impl Operand, out_backprop: impl Operand, strides: &[i64], padding: &str) -> Self {
-        self.apply("DepthwiseConv2dNativeBackpropInput", |_, node| Ok(node.input(filter.operand(self.graph(), None)?).input(out_backprop.operand(self.graph(), None)?).attr("strides", strides).attr("padding", padding)))
+        self.apply("DepthwiseConv2dNativeBackpropInput", |_, node| Ok(node.operand(filter, None)?.operand(out_backprop, None)?.attr("strides", strides).attr("padding", padding)))
     }
 
     /// The floats that quantized numbers stand for. This value is `input`; options:
     /// [`ops::dequantize`](crate::ops::dequantize).
     #[track_caller]
     pub fn dequantize(&self, min_range: impl Operand, max_range: impl Operand) -> Self {
-        self.apply("Dequantize", |_, node| Ok(node.input(min_range.operand(self.graph(), Some(DType::F32))?).input(max_range.operand(self.graph(), Some(DType::F32))?)))
+        self.apply("Dequantize", |_, node| node.operand(min_range, Some(DType::F32))?.operand(max_range, Some(DType::F32)))
     }
 
     /// A tensor of twice the rank with the input where the two halves of the coordinates agree. This value is
@@ -585,35 +585,35 @@ impl<'g> Expr<'g> {
     /// [`ops::dilation2d`](crate::ops::dilation2d).
     #[track_caller]
     pub fn dilation2d(&self, filter: impl Operand, strides: &[i64], rates: &[i64], padding: &str) -> Self {
-        self.apply("Dilation2D", |like, node| Ok(node.input(filter.operand(self.graph(), Some(like))?).attr("strides", strides).attr("rates", rates).attr("padding", padding)))
+        self.apply("Dilation2D", |like, node| Ok(node.operand(filter, Some(like))?.attr("strides", strides).attr("rates", rates).attr("padding", padding)))
     }
 
     /// Gradient of Dilation2D with respect to its filter. This value is `input`; options:
     /// [`ops::dilation2d_backprop_filter`](crate::ops::dilation2d_backprop_filter).
     #[track_caller]
     pub fn dilation2d_backprop_filter(&self, filter: impl Operand, out_backprop: impl Operand, strides: &[i64], rates: &[i64], padding: &str) -> Self {
-        self.apply("Dilation2DBackpropFilter", |like, node| Ok(node.input(filter.operand(self.graph(), Some(like))?).input(out_backprop.operand(self.graph(), Some(like))?).attr("strides", strides).attr("rates", rates).attr("padding", padding)))
+        self.apply("Dilation2DBackpropFilter", |like, node| Ok(node.operand(filter, Some(like))?.operand(out_backprop, Some(like))?.attr("strides", strides).attr("rates", rates).attr("padding", padding)))
     }
 
     /// Gradient of Dilation2D with respect to its input. This value is `input`; options:
     /// [`ops::dilation2d_backprop_input`](crate::ops::dilation2d_backprop_input).
     #[track_caller]
     pub fn dilation2d_backprop_input(&self, filter: impl Operand, out_backprop: impl Operand, strides: &[i64], rates: &[i64], padding: &str) -> Self {
-        self.apply("Dilation2DBackpropInput", |like, node| Ok(node.input(filter.operand(self.graph(), Some(like))?).input(out_backprop.operand(self.graph(), Some(like))?).attr("strides", strides).attr("rates", rates).attr("padding", padding)))
+        self.apply("Dilation2DBackpropInput", |like, node| Ok(node.operand(filter, Some(like))?.operand(out_backprop, Some(like))?.attr("strides", strides).attr("rates", rates).attr("padding", padding)))
     }
 
     /// x / y, with broadcasting; the quotient of integers is cut towards zero. This value is `x`; options:
     /// [`ops::div`](crate::ops::div).
     #[track_caller]
     pub fn div(&self, y: impl Operand) -> Self {
-        self.apply("Div", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Div", |like, node| node.operand(y, Some(like)))
     }
 
     /// x / y, or 0 where y is 0; with broadcasting. This value is `x`; options:
     /// [`ops::div_no_nan`](crate::ops::div_no_nan).
     #[track_caller]
     pub fn div_no_nan(&self, y: impl Operand) -> Self {
-        self.apply("DivNoNan", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("DivNoNan", |like, node| node.operand(y, Some(like)))
     }
 
     /// x where it is positive, else exp(x) - 1. This value is `features`; options: [`ops::elu`](crate::ops::elu).
@@ -626,7 +626,7 @@ impl<'g> Expr<'g> {
     /// [`ops::elu_grad`](crate::ops::elu_grad).
     #[track_caller]
     pub fn elu_grad(&self, outputs: impl Operand) -> Self {
-        self.apply("EluGrad", |like, node| Ok(node.input(outputs.operand(self.graph(), Some(like))?)))
+        self.apply("EluGrad", |like, node| node.operand(outputs, Some(like)))
     }
 
     /// A tensor of a shape. Its elements are zero, with init or without. This value is `shape`; options:
@@ -640,7 +640,7 @@ impl<'g> Expr<'g> {
     /// [`ops::empty_tensor_list`](crate::ops::empty_tensor_list).
     #[track_caller]
     pub fn empty_tensor_list(&self, max_num_elements: impl Operand, element_dtype: DType) -> Self {
-        self.apply("EmptyTensorList", |_, node| Ok(node.input(max_num_elements.operand(self.graph(), Some(DType::I32))?).attr("element_dtype", element_dtype)))
+        self.apply("EmptyTensorList", |_, node| Ok(node.operand(max_num_elements, Some(DType::I32))?.attr("element_dtype", element_dtype)))
     }
 
     /// Each string in base64, with the letters that are safe in addresses, padded where it is asked for. This value is
@@ -660,7 +660,7 @@ impl<'g> Expr<'g> {
     /// x == y, with broadcasting. This value is `x`; options: [`ops::equal`](crate::ops::equal).
     #[track_caller]
     pub fn equal(&self, y: impl Operand) -> Self {
-        self.apply("Equal", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Equal", |like, node| node.operand(y, Some(like)))
     }
 
     /// The Gauss error function of x. This value is `x`; options: [`ops::erf`](crate::ops::erf).
@@ -685,7 +685,7 @@ impl<'g> Expr<'g> {
     /// [`ops::euclidean_norm`](crate::ops::euclidean_norm).
     #[track_caller]
     pub fn euclidean_norm(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("EuclideanNorm", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
+        self.apply("EuclideanNorm", |_, node| node.operand(reduction_indices, None))
     }
 
     /// e to the power of x. This value is `x`; options: [`ops::exp`](crate::ops::exp).
@@ -698,7 +698,7 @@ impl<'g> Expr<'g> {
     /// [`ops::expand_dims`](crate::ops::expand_dims).
     #[track_caller]
     pub fn expand_dims(&self, dim: impl Operand) -> Self {
-        self.apply("ExpandDims", |_, node| Ok(node.input(dim.operand(self.graph(), None)?)))
+        self.apply("ExpandDims", |_, node| node.operand(dim, None))
     }
 
     /// exp(x) - 1, precise near zero. This value is `x`; options: [`ops::expm1`](crate::ops::expm1).
@@ -725,14 +725,14 @@ impl<'g> Expr<'g> {
     /// [`ops::fake_quant_with_min_max_args_gradient`](crate::ops::fake_quant_with_min_max_args_gradient).
     #[track_caller]
     pub fn fake_quant_with_min_max_args_gradient(&self, inputs: impl Operand) -> Self {
-        self.apply("FakeQuantWithMinMaxArgsGradient", |like, node| Ok(node.input(inputs.operand(self.graph(), Some(like))?)))
+        self.apply("FakeQuantWithMinMaxArgsGradient", |like, node| node.operand(inputs, Some(like)))
     }
 
     /// The inputs rounded to steps between bounds that are values; with several, one pair per channel. This value is
     /// `inputs`; options: [`ops::fake_quant_with_min_max_vars`](crate::ops::fake_quant_with_min_max_vars).
     #[track_caller]
     pub fn fake_quant_with_min_max_vars(&self, min: impl Operand, max: impl Operand) -> Self {
-        self.apply("FakeQuantWithMinMaxVars", |like, node| Ok(node.input(min.operand(self.graph(), Some(like))?).input(max.operand(self.graph(), Some(like))?)))
+        self.apply("FakeQuantWithMinMaxVars", |like, node| node.operand(min, Some(like))?.operand(max, Some(like)))
     }
 
     /// The inputs rounded to steps between bounds that are values; with several, one pair per channel. This value is
@@ -740,14 +740,14 @@ impl<'g> Expr<'g> {
     /// [`ops::fake_quant_with_min_max_vars_per_channel`](crate::ops::fake_quant_with_min_max_vars_per_channel).
     #[track_caller]
     pub fn fake_quant_with_min_max_vars_per_channel(&self, min: impl Operand, max: impl Operand) -> Self {
-        self.apply("FakeQuantWithMinMaxVarsPerChannel", |like, node| Ok(node.input(min.operand(self.graph(), Some(like))?).input(max.operand(self.graph(), Some(like))?)))
+        self.apply("FakeQuantWithMinMaxVarsPerChannel", |like, node| node.operand(min, Some(like))?.operand(max, Some(like)))
     }
 
     /// A tensor of shape dims with the value everywhere. This value is `dims`; options:
     /// [`ops::fill`](crate::ops::fill).
     #[track_caller]
     pub fn fill(&self, value: impl Operand) -> Self {
-        self.apply("Fill", |_, node| Ok(node.input(value.operand(self.graph(), None)?)))
+        self.apply("Fill", |_, node| node.operand(value, None))
     }
 
     /// The largest whole number not above x. This value is `x`; options: [`ops::floor`](crate::ops::floor).
@@ -759,53 +759,53 @@ impl<'g> Expr<'g> {
     /// floor(x / y), with broadcasting. This value is `x`; options: [`ops::floor_div`](crate::ops::floor_div).
     #[track_caller]
     pub fn floor_div(&self, y: impl Operand) -> Self {
-        self.apply("FloorDiv", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("FloorDiv", |like, node| node.operand(y, Some(like)))
     }
 
     /// x - y floor(x / y), with broadcasting; it has the sign of y. This value is `x`; options:
     /// [`ops::floor_mod`](crate::ops::floor_mod).
     #[track_caller]
     pub fn floor_mod(&self, y: impl Operand) -> Self {
-        self.apply("FloorMod", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("FloorMod", |like, node| node.operand(y, Some(like)))
     }
 
     /// The rows of params that the indices name. This value is `params`; options: [`ops::gather`](crate::ops::gather).
     #[track_caller]
     pub fn gather(&self, indices: impl Operand) -> Self {
-        self.apply("Gather", |_, node| Ok(node.input(indices.operand(self.graph(), None)?)))
+        self.apply("Gather", |_, node| node.operand(indices, None))
     }
 
     /// The slices of params at the coordinates in indices. This value is `params`; options:
     /// [`ops::gather_nd`](crate::ops::gather_nd).
     #[track_caller]
     pub fn gather_nd(&self, indices: impl Operand) -> Self {
-        self.apply("GatherNd", |_, node| Ok(node.input(indices.operand(self.graph(), None)?)))
+        self.apply("GatherNd", |_, node| node.operand(indices, None))
     }
 
     /// The slices of params along an axis that the indices name. This value is `params`; options:
     /// [`ops::gather_v2`](crate::ops::gather_v2).
     #[track_caller]
     pub fn gather_v2(&self, indices: impl Operand, axis: impl Operand) -> Self {
-        self.apply("GatherV2", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(axis.operand(self.graph(), None)?)))
+        self.apply("GatherV2", |_, node| node.operand(indices, None)?.operand(axis, None))
     }
 
     /// x \> y, with broadcasting. This value is `x`; options: [`ops::greater`](crate::ops::greater).
     #[track_caller]
     pub fn greater(&self, y: impl Operand) -> Self {
-        self.apply("Greater", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Greater", |like, node| node.operand(y, Some(like)))
     }
 
     /// x \>= y, with broadcasting. This value is `x`; options: [`ops::greater_equal`](crate::ops::greater_equal).
     #[track_caller]
     pub fn greater_equal(&self, y: impl Operand) -> Self {
-        self.apply("GreaterEqual", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("GreaterEqual", |like, node| node.operand(y, Some(like)))
     }
 
     /// How many values fall into each of nbins bins of one width; the outer bins take what lies outside. This value is
     /// `values`; options: [`ops::histogram_fixed_width`](crate::ops::histogram_fixed_width).
     #[track_caller]
     pub fn histogram_fixed_width(&self, value_range: impl Operand, nbins: impl Operand) -> Self {
-        self.apply("HistogramFixedWidth", |like, node| Ok(node.input(value_range.operand(self.graph(), Some(like))?).input(nbins.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("HistogramFixedWidth", |like, node| node.operand(value_range, Some(like))?.operand(nbins, Some(DType::I32)))
     }
 
     /// Its input, unchanged. This value is `input`; options: [`ops::identity`](crate::ops::identity).
@@ -818,35 +818,35 @@ impl<'g> Expr<'g> {
     /// [`ops::igamma`](crate::ops::igamma).
     #[track_caller]
     pub fn igamma(&self, x: impl Operand) -> Self {
-        self.apply("Igamma", |like, node| Ok(node.input(x.operand(self.graph(), Some(like))?)))
+        self.apply("Igamma", |like, node| node.operand(x, Some(like)))
     }
 
     /// The derivative of Igamma towards a. This value is `a`; options:
     /// [`ops::igamma_grad_a`](crate::ops::igamma_grad_a).
     #[track_caller]
     pub fn igamma_grad_a(&self, x: impl Operand) -> Self {
-        self.apply("IgammaGradA", |like, node| Ok(node.input(x.operand(self.graph(), Some(like))?)))
+        self.apply("IgammaGradA", |like, node| node.operand(x, Some(like)))
     }
 
     /// The regularised upper incomplete gamma function Q(a, x). This value is `a`; options:
     /// [`ops::igammac`](crate::ops::igammac).
     #[track_caller]
     pub fn igammac(&self, x: impl Operand) -> Self {
-        self.apply("Igammac", |like, node| Ok(node.input(x.operand(self.graph(), Some(like))?)))
+        self.apply("Igammac", |like, node| node.operand(x, Some(like)))
     }
 
     /// Is the target among the k most probable classes of its row? This value is `predictions`; options:
     /// [`ops::in_top_k`](crate::ops::in_top_k).
     #[track_caller]
     pub fn in_top_k(&self, targets: impl Operand, k: i64) -> Self {
-        self.apply("InTopK", |_, node| Ok(node.input(targets.operand(self.graph(), None)?).attr("k", k)))
+        self.apply("InTopK", |_, node| Ok(node.operand(targets, None)?.attr("k", k)))
     }
 
     /// Is the target among the k most probable classes of its row? This value is `predictions`; options:
     /// [`ops::in_top_k_v2`](crate::ops::in_top_k_v2).
     #[track_caller]
     pub fn in_top_k_v2(&self, targets: impl Operand, k: impl Operand) -> Self {
-        self.apply("InTopKV2", |_, node| Ok(node.input(targets.operand(self.graph(), None)?).input(k.operand(self.graph(), None)?)))
+        self.apply("InTopKV2", |_, node| node.operand(targets, None)?.operand(k, None))
     }
 
     /// 1 / x; the older name of Reciprocal. This value is `x`; options: [`ops::inv`](crate::ops::inv).
@@ -858,7 +858,7 @@ impl<'g> Expr<'g> {
     /// -dy y^2: the gradient of y = Inv(x). This value is `y`; options: [`ops::inv_grad`](crate::ops::inv_grad).
     #[track_caller]
     pub fn inv_grad(&self, dy: impl Operand) -> Self {
-        self.apply("InvGrad", |like, node| Ok(node.input(dy.operand(self.graph(), Some(like))?)))
+        self.apply("InvGrad", |like, node| node.operand(dy, Some(like)))
     }
 
     /// Every bit of x the other way. This value is `x`; options: [`ops::invert`](crate::ops::invert).
@@ -909,7 +909,7 @@ impl<'g> Expr<'g> {
     /// [`ops::lrn_grad`](crate::ops::lrn_grad).
     #[track_caller]
     pub fn lrn_grad(&self, input_image: impl Operand, output_image: impl Operand) -> Self {
-        self.apply("LRNGrad", |like, node| Ok(node.input(input_image.operand(self.graph(), Some(like))?).input(output_image.operand(self.graph(), Some(like))?)))
+        self.apply("LRNGrad", |like, node| node.operand(input_image, Some(like))?.operand(output_image, Some(like)))
     }
 
     /// x where it is positive, else alpha x. This value is `features`; options:
@@ -923,26 +923,26 @@ impl<'g> Expr<'g> {
     /// [`ops::leaky_relu_grad`](crate::ops::leaky_relu_grad).
     #[track_caller]
     pub fn leaky_relu_grad(&self, features: impl Operand) -> Self {
-        self.apply("LeakyReluGrad", |like, node| Ok(node.input(features.operand(self.graph(), Some(like))?)))
+        self.apply("LeakyReluGrad", |like, node| node.operand(features, Some(like)))
     }
 
     /// The bits of x moved y places up, with broadcasting. This value is `x`; options:
     /// [`ops::left_shift`](crate::ops::left_shift).
     #[track_caller]
     pub fn left_shift(&self, y: impl Operand) -> Self {
-        self.apply("LeftShift", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("LeftShift", |like, node| node.operand(y, Some(like)))
     }
 
     /// x \< y, with broadcasting. This value is `x`; options: [`ops::less`](crate::ops::less).
     #[track_caller]
     pub fn less(&self, y: impl Operand) -> Self {
-        self.apply("Less", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Less", |like, node| node.operand(y, Some(like)))
     }
 
     /// x \<= y, with broadcasting. This value is `x`; options: [`ops::less_equal`](crate::ops::less_equal).
     #[track_caller]
     pub fn less_equal(&self, y: impl Operand) -> Self {
-        self.apply("LessEqual", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("LessEqual", |like, node| node.operand(y, Some(like)))
     }
 
     /// The logarithm of the absolute value of the gamma function. This value is `x`; options:
@@ -956,7 +956,7 @@ impl<'g> Expr<'g> {
     /// [`ops::lin_space`](crate::ops::lin_space).
     #[track_caller]
     pub fn lin_space(&self, stop: impl Operand, num: impl Operand) -> Self {
-        self.apply("LinSpace", |like, node| Ok(node.input(stop.operand(self.graph(), Some(like))?).input(num.operand(self.graph(), None)?)))
+        self.apply("LinSpace", |like, node| node.operand(stop, Some(like))?.operand(num, None))
     }
 
     /// The natural logarithm of x. This value is `x`; options: [`ops::log`](crate::ops::log).
@@ -981,7 +981,7 @@ impl<'g> Expr<'g> {
     /// x and y, with broadcasting. This value is `x`; options: [`ops::logical_and`](crate::ops::logical_and).
     #[track_caller]
     pub fn logical_and(&self, y: impl Operand) -> Self {
-        self.apply("LogicalAnd", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("LogicalAnd", |like, node| node.operand(y, Some(like)))
     }
 
     /// Not x. This value is `x`; options: [`ops::logical_not`](crate::ops::logical_not).
@@ -993,28 +993,28 @@ impl<'g> Expr<'g> {
     /// x or y, with broadcasting. This value is `x`; options: [`ops::logical_or`](crate::ops::logical_or).
     #[track_caller]
     pub fn logical_or(&self, y: impl Operand) -> Self {
-        self.apply("LogicalOr", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("LogicalOr", |like, node| node.operand(y, Some(like)))
     }
 
     /// The first place in the sorted row where the value could stand. This value is `sorted_inputs`; options:
     /// [`ops::lower_bound`](crate::ops::lower_bound).
     #[track_caller]
     pub fn lower_bound(&self, values: impl Operand) -> Self {
-        self.apply("LowerBound", |like, node| Ok(node.input(values.operand(self.graph(), Some(like))?)))
+        self.apply("LowerBound", |like, node| node.operand(values, Some(like)))
     }
 
     /// Product of two matrices, each transposed first on request. This value is `a`; options:
     /// [`ops::mat_mul`](crate::ops::mat_mul).
     #[track_caller]
     pub fn mat_mul(&self, b: impl Operand) -> Self {
-        self.apply("MatMul", |like, node| Ok(node.input(b.operand(self.graph(), Some(like))?)))
+        self.apply("MatMul", |like, node| node.operand(b, Some(like)))
     }
 
     /// The matrices with zeros outside of a band around the diagonal; a negative width keeps that whole side. This
     /// value is `input`; options: [`ops::matrix_band_part`](crate::ops::matrix_band_part).
     #[track_caller]
     pub fn matrix_band_part(&self, num_lower: impl Operand, num_upper: impl Operand) -> Self {
-        self.apply("MatrixBandPart", |_, node| Ok(node.input(num_lower.operand(self.graph(), None)?).input(num_upper.operand(self.graph(), None)?)))
+        self.apply("MatrixBandPart", |_, node| node.operand(num_lower, None)?.operand(num_upper, None))
     }
 
     /// The determinants of matrices. This value is `input`; options:
@@ -1042,28 +1042,28 @@ impl<'g> Expr<'g> {
     /// [`ops::matrix_diag_part_v2`](crate::ops::matrix_diag_part_v2).
     #[track_caller]
     pub fn matrix_diag_part_v2(&self, k: impl Operand, padding_value: impl Operand) -> Self {
-        self.apply("MatrixDiagPartV2", |like, node| Ok(node.input(k.operand(self.graph(), Some(DType::I32))?).input(padding_value.operand(self.graph(), Some(like))?)))
+        self.apply("MatrixDiagPartV2", |like, node| node.operand(k, Some(DType::I32))?.operand(padding_value, Some(like)))
     }
 
     /// The diagonals of matrices. This value is `input`; options:
     /// [`ops::matrix_diag_part_v3`](crate::ops::matrix_diag_part_v3).
     #[track_caller]
     pub fn matrix_diag_part_v3(&self, k: impl Operand, padding_value: impl Operand) -> Self {
-        self.apply("MatrixDiagPartV3", |like, node| Ok(node.input(k.operand(self.graph(), Some(DType::I32))?).input(padding_value.operand(self.graph(), Some(like))?)))
+        self.apply("MatrixDiagPartV3", |like, node| node.operand(k, Some(DType::I32))?.operand(padding_value, Some(like)))
     }
 
     /// Matrices with the given diagonals. This value is `diagonal`; options:
     /// [`ops::matrix_diag_v2`](crate::ops::matrix_diag_v2).
     #[track_caller]
     pub fn matrix_diag_v2(&self, k: impl Operand, num_rows: impl Operand, num_cols: impl Operand, padding_value: impl Operand) -> Self {
-        self.apply("MatrixDiagV2", |like, node| Ok(node.input(k.operand(self.graph(), Some(DType::I32))?).input(num_rows.operand(self.graph(), Some(DType::I32))?).input(num_cols.operand(self.graph(), Some(DType::I32))?).input(padding_value.operand(self.graph(), Some(like))?)))
+        self.apply("MatrixDiagV2", |like, node| node.operand(k, Some(DType::I32))?.operand(num_rows, Some(DType::I32))?.operand(num_cols, Some(DType::I32))?.operand(padding_value, Some(like)))
     }
 
     /// Matrices with the given diagonals. This value is `diagonal`; options:
     /// [`ops::matrix_diag_v3`](crate::ops::matrix_diag_v3).
     #[track_caller]
     pub fn matrix_diag_v3(&self, k: impl Operand, num_rows: impl Operand, num_cols: impl Operand, padding_value: impl Operand) -> Self {
-        self.apply("MatrixDiagV3", |like, node| Ok(node.input(k.operand(self.graph(), Some(DType::I32))?).input(num_rows.operand(self.graph(), Some(DType::I32))?).input(num_cols.operand(self.graph(), Some(DType::I32))?).input(padding_value.operand(self.graph(), Some(like))?)))
+        self.apply("MatrixDiagV3", |like, node| node.operand(k, Some(DType::I32))?.operand(num_rows, Some(DType::I32))?.operand(num_cols, Some(DType::I32))?.operand(padding_value, Some(like)))
     }
 
     /// The inverses of matrices, or of their transposes. This value is `input`; options:
@@ -1077,41 +1077,41 @@ impl<'g> Expr<'g> {
     /// [`ops::matrix_set_diag`](crate::ops::matrix_set_diag).
     #[track_caller]
     pub fn matrix_set_diag(&self, diagonal: impl Operand) -> Self {
-        self.apply("MatrixSetDiag", |like, node| Ok(node.input(diagonal.operand(self.graph(), Some(like))?)))
+        self.apply("MatrixSetDiag", |like, node| node.operand(diagonal, Some(like)))
     }
 
     /// Matrices with some diagonals replaced. This value is `input`; options:
     /// [`ops::matrix_set_diag_v2`](crate::ops::matrix_set_diag_v2).
     #[track_caller]
     pub fn matrix_set_diag_v2(&self, diagonal: impl Operand, k: impl Operand) -> Self {
-        self.apply("MatrixSetDiagV2", |like, node| Ok(node.input(diagonal.operand(self.graph(), Some(like))?).input(k.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("MatrixSetDiagV2", |like, node| node.operand(diagonal, Some(like))?.operand(k, Some(DType::I32)))
     }
 
     /// Matrices with some diagonals replaced. This value is `input`; options:
     /// [`ops::matrix_set_diag_v3`](crate::ops::matrix_set_diag_v3).
     #[track_caller]
     pub fn matrix_set_diag_v3(&self, diagonal: impl Operand, k: impl Operand) -> Self {
-        self.apply("MatrixSetDiagV3", |like, node| Ok(node.input(diagonal.operand(self.graph(), Some(like))?).input(k.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("MatrixSetDiagV3", |like, node| node.operand(diagonal, Some(like))?.operand(k, Some(DType::I32)))
     }
 
     /// Solves systems of linear equations. This value is `matrix`; options:
     /// [`ops::matrix_solve`](crate::ops::matrix_solve).
     #[track_caller]
     pub fn matrix_solve(&self, rhs: impl Operand) -> Self {
-        self.apply("MatrixSolve", |like, node| Ok(node.input(rhs.operand(self.graph(), Some(like))?)))
+        self.apply("MatrixSolve", |like, node| node.operand(rhs, Some(like)))
     }
 
     /// Solves systems with triangular matrices by substitution; batches broadcast. This value is `matrix`; options:
     /// [`ops::matrix_triangular_solve`](crate::ops::matrix_triangular_solve).
     #[track_caller]
     pub fn matrix_triangular_solve(&self, rhs: impl Operand) -> Self {
-        self.apply("MatrixTriangularSolve", |like, node| Ok(node.input(rhs.operand(self.graph(), Some(like))?)))
+        self.apply("MatrixTriangularSolve", |like, node| node.operand(rhs, Some(like)))
     }
 
     /// The largest over some axes; NaN if there is one. This value is `input`; options: [`ops::max`](crate::ops::max).
     #[track_caller]
     pub fn max(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("Max", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
+        self.apply("Max", |_, node| node.operand(reduction_indices, None))
     }
 
     /// The largest value of each window. This value is `input`; options: [`ops::max_pool`](crate::ops::max_pool).
@@ -1131,123 +1131,123 @@ impl<'g> Expr<'g> {
     /// [`ops::max_pool3d_grad`](crate::ops::max_pool3d_grad).
     #[track_caller]
     pub fn max_pool3d_grad(&self, orig_output: impl Operand, grad: impl Operand, ksize: &[i64], strides: &[i64], padding: &str) -> Self {
-        self.apply("MaxPool3DGrad", |like, node| Ok(node.input(orig_output.operand(self.graph(), Some(like))?).input(grad.operand(self.graph(), None)?).attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
+        self.apply("MaxPool3DGrad", |like, node| Ok(node.operand(orig_output, Some(like))?.operand(grad, None)?.attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of MaxPool3DGrad: of each window, the value at the first place that holds its maximum. This value is
     /// `orig_input`; options: [`ops::max_pool3d_grad_grad`](crate::ops::max_pool3d_grad_grad).
     #[track_caller]
     pub fn max_pool3d_grad_grad(&self, orig_output: impl Operand, grad: impl Operand, ksize: &[i64], strides: &[i64], padding: &str) -> Self {
-        self.apply("MaxPool3DGradGrad", |like, node| Ok(node.input(orig_output.operand(self.graph(), Some(like))?).input(grad.operand(self.graph(), Some(like))?).attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
+        self.apply("MaxPool3DGradGrad", |like, node| Ok(node.operand(orig_output, Some(like))?.operand(grad, Some(like))?.attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of MaxPool: each window's gradient at the first pixel that holds its maximum. This value is
     /// `orig_input`; options: [`ops::max_pool_grad`](crate::ops::max_pool_grad).
     #[track_caller]
     pub fn max_pool_grad(&self, orig_output: impl Operand, grad: impl Operand, ksize: &[i64], strides: &[i64], padding: &str) -> Self {
-        self.apply("MaxPoolGrad", |like, node| Ok(node.input(orig_output.operand(self.graph(), Some(like))?).input(grad.operand(self.graph(), Some(like))?).attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
+        self.apply("MaxPoolGrad", |like, node| Ok(node.operand(orig_output, Some(like))?.operand(grad, Some(like))?.attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
     }
 
     /// Gradient of MaxPoolGrad: of each window, the value at the first pixel that holds its maximum. This value is
     /// `orig_input`; options: [`ops::max_pool_grad_grad`](crate::ops::max_pool_grad_grad).
     #[track_caller]
     pub fn max_pool_grad_grad(&self, orig_output: impl Operand, grad: impl Operand, ksize: &[i64], strides: &[i64], padding: &str) -> Self {
-        self.apply("MaxPoolGradGrad", |like, node| Ok(node.input(orig_output.operand(self.graph(), Some(like))?).input(grad.operand(self.graph(), Some(like))?).attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
+        self.apply("MaxPoolGradGrad", |like, node| Ok(node.operand(orig_output, Some(like))?.operand(grad, Some(like))?.attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
     }
 
     /// MaxPoolGradGrad whose window is an input. This value is `orig_input`; options:
     /// [`ops::max_pool_grad_grad_v2`](crate::ops::max_pool_grad_grad_v2).
     #[track_caller]
     pub fn max_pool_grad_grad_v2(&self, orig_output: impl Operand, grad: impl Operand, ksize: impl Operand, strides: impl Operand, padding: &str) -> Self {
-        self.apply("MaxPoolGradGradV2", |like, node| Ok(node.input(orig_output.operand(self.graph(), Some(like))?).input(grad.operand(self.graph(), Some(like))?).input(ksize.operand(self.graph(), Some(DType::I32))?).input(strides.operand(self.graph(), Some(DType::I32))?).attr("padding", padding)))
+        self.apply("MaxPoolGradGradV2", |like, node| Ok(node.operand(orig_output, Some(like))?.operand(grad, Some(like))?.operand(ksize, Some(DType::I32))?.operand(strides, Some(DType::I32))?.attr("padding", padding)))
     }
 
     /// Gradient of MaxPoolGradWithArgmax: what lies at each place. This value is `input`; options:
     /// [`ops::max_pool_grad_grad_with_argmax`](crate::ops::max_pool_grad_grad_with_argmax).
     #[track_caller]
     pub fn max_pool_grad_grad_with_argmax(&self, grad: impl Operand, argmax: impl Operand, ksize: &[i64], strides: &[i64], padding: &str) -> Self {
-        self.apply("MaxPoolGradGradWithArgmax", |like, node| Ok(node.input(grad.operand(self.graph(), Some(like))?).input(argmax.operand(self.graph(), None)?).attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
+        self.apply("MaxPoolGradGradWithArgmax", |like, node| Ok(node.operand(grad, Some(like))?.operand(argmax, None)?.attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
     }
 
     /// MaxPoolGrad whose window is an input. This value is `orig_input`; options:
     /// [`ops::max_pool_grad_v2`](crate::ops::max_pool_grad_v2).
     #[track_caller]
     pub fn max_pool_grad_v2(&self, orig_output: impl Operand, grad: impl Operand, ksize: impl Operand, strides: impl Operand, padding: &str) -> Self {
-        self.apply("MaxPoolGradV2", |like, node| Ok(node.input(orig_output.operand(self.graph(), Some(like))?).input(grad.operand(self.graph(), Some(like))?).input(ksize.operand(self.graph(), Some(DType::I32))?).input(strides.operand(self.graph(), Some(DType::I32))?).attr("padding", padding)))
+        self.apply("MaxPoolGradV2", |like, node| Ok(node.operand(orig_output, Some(like))?.operand(grad, Some(like))?.operand(ksize, Some(DType::I32))?.operand(strides, Some(DType::I32))?.attr("padding", padding)))
     }
 
     /// Gradient of MaxPoolWithArgmax: each window's gradient at the place of its maximum. This value is `input`;
     /// options: [`ops::max_pool_grad_with_argmax`](crate::ops::max_pool_grad_with_argmax).
     #[track_caller]
     pub fn max_pool_grad_with_argmax(&self, grad: impl Operand, argmax: impl Operand, ksize: &[i64], strides: &[i64], padding: &str) -> Self {
-        self.apply("MaxPoolGradWithArgmax", |like, node| Ok(node.input(grad.operand(self.graph(), Some(like))?).input(argmax.operand(self.graph(), None)?).attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
+        self.apply("MaxPoolGradWithArgmax", |like, node| Ok(node.operand(grad, Some(like))?.operand(argmax, None)?.attr("ksize", ksize).attr("strides", strides).attr("padding", padding)))
     }
 
     /// The largest value of each window; the window's size and strides are inputs. This value is `input`; options:
     /// [`ops::max_pool_v2`](crate::ops::max_pool_v2).
     #[track_caller]
     pub fn max_pool_v2(&self, ksize: impl Operand, strides: impl Operand, padding: &str) -> Self {
-        self.apply("MaxPoolV2", |_, node| Ok(node.input(ksize.operand(self.graph(), Some(DType::I32))?).input(strides.operand(self.graph(), Some(DType::I32))?).attr("padding", padding)))
+        self.apply("MaxPoolV2", |_, node| Ok(node.operand(ksize, Some(DType::I32))?.operand(strides, Some(DType::I32))?.attr("padding", padding)))
     }
 
     /// The larger of x and y, with broadcasting; NaN if either is. This value is `x`; options:
     /// [`ops::maximum`](crate::ops::maximum).
     #[track_caller]
     pub fn maximum(&self, y: impl Operand) -> Self {
-        self.apply("Maximum", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Maximum", |like, node| node.operand(y, Some(like)))
     }
 
     /// The mean over some axes. This value is `input`; options: [`ops::mean`](crate::ops::mean).
     #[track_caller]
     pub fn mean(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("Mean", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
+        self.apply("Mean", |_, node| node.operand(reduction_indices, None))
     }
 
     /// The smallest over some axes; NaN if there is one. This value is `input`; options: [`ops::min`](crate::ops::min).
     #[track_caller]
     pub fn min(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("Min", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
+        self.apply("Min", |_, node| node.operand(reduction_indices, None))
     }
 
     /// The smaller of x and y, with broadcasting; NaN if either is. This value is `x`; options:
     /// [`ops::minimum`](crate::ops::minimum).
     #[track_caller]
     pub fn minimum(&self, y: impl Operand) -> Self {
-        self.apply("Minimum", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Minimum", |like, node| node.operand(y, Some(like)))
     }
 
     /// The input with borders that mirror what lies inside. This value is `input`; options:
     /// [`ops::mirror_pad`](crate::ops::mirror_pad).
     #[track_caller]
     pub fn mirror_pad(&self, paddings: impl Operand, mode: &str) -> Self {
-        self.apply("MirrorPad", |_, node| Ok(node.input(paddings.operand(self.graph(), None)?).attr("mode", mode)))
+        self.apply("MirrorPad", |_, node| Ok(node.operand(paddings, None)?.attr("mode", mode)))
     }
 
     /// Gradient of MirrorPad: borders added to what they mirror. This value is `input`; options:
     /// [`ops::mirror_pad_grad`](crate::ops::mirror_pad_grad).
     #[track_caller]
     pub fn mirror_pad_grad(&self, paddings: impl Operand, mode: &str) -> Self {
-        self.apply("MirrorPadGrad", |_, node| Ok(node.input(paddings.operand(self.graph(), None)?).attr("mode", mode)))
+        self.apply("MirrorPadGrad", |_, node| Ok(node.operand(paddings, None)?.attr("mode", mode)))
     }
 
     /// The remainder of x / y cut towards zero, with broadcasting. This value is `x`; options:
     /// [`ops::mod_`](crate::ops::mod_).
     #[track_caller]
     pub fn mod_(&self, y: impl Operand) -> Self {
-        self.apply("Mod", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Mod", |like, node| node.operand(y, Some(like)))
     }
 
     /// x y, element by element, with broadcasting. This value is `x`; options: [`ops::mul`](crate::ops::mul).
     #[track_caller]
     pub fn mul(&self, y: impl Operand) -> Self {
-        self.apply("Mul", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Mul", |like, node| node.operand(y, Some(like)))
     }
 
     /// x y, or 0 where y is 0 even if x is not finite; with broadcasting. This value is `x`; options:
     /// [`ops::mul_no_nan`](crate::ops::mul_no_nan).
     #[track_caller]
     pub fn mul_no_nan(&self, y: impl Operand) -> Self {
-        self.apply("MulNoNan", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("MulNoNan", |like, node| node.operand(y, Some(like)))
     }
 
     /// The quantile of the standard normal distribution. This value is `x`; options: [`ops::ndtri`](crate::ops::ndtri).
@@ -1266,27 +1266,27 @@ impl<'g> Expr<'g> {
     /// [`ops::next_after`](crate::ops::next_after).
     #[track_caller]
     pub fn next_after(&self, x2: impl Operand) -> Self {
-        self.apply("NextAfter", |like, node| Ok(node.input(x2.operand(self.graph(), Some(like))?)))
+        self.apply("NextAfter", |like, node| node.operand(x2, Some(like)))
     }
 
     /// x != y, with broadcasting. This value is `x`; options: [`ops::not_equal`](crate::ops::not_equal).
     #[track_caller]
     pub fn not_equal(&self, y: impl Operand) -> Self {
-        self.apply("NotEqual", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("NotEqual", |like, node| node.operand(y, Some(like)))
     }
 
     /// The element of each row that would stand at place n if the row was sorted. This value is `input`; options:
     /// [`ops::nth_element`](crate::ops::nth_element).
     #[track_caller]
     pub fn nth_element(&self, n: impl Operand) -> Self {
-        self.apply("NthElement", |_, node| Ok(node.input(n.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("NthElement", |_, node| node.operand(n, Some(DType::I32)))
     }
 
     /// on_value at each index along a new axis of length depth, off_value elsewhere. This value is `indices`; options:
     /// [`ops::one_hot`](crate::ops::one_hot).
     #[track_caller]
     pub fn one_hot(&self, depth: impl Operand, on_value: impl Operand, off_value: impl Operand) -> Self {
-        self.apply("OneHot", |_, node| Ok(node.input(depth.operand(self.graph(), Some(DType::I32))?).input(on_value.operand(self.graph(), None)?).input(off_value.operand(self.graph(), None)?)))
+        self.apply("OneHot", |_, node| node.operand(depth, Some(DType::I32))?.operand(on_value, None)?.operand(off_value, None))
     }
 
     /// Ones in the shape of x. This value is `x`; options: [`ops::ones_like`](crate::ops::ones_like).
@@ -1299,14 +1299,14 @@ impl<'g> Expr<'g> {
     /// `input`; options: [`ops::pad`](crate::ops::pad).
     #[track_caller]
     pub fn pad(&self, paddings: impl Operand) -> Self {
-        self.apply("Pad", |_, node| Ok(node.input(paddings.operand(self.graph(), None)?)))
+        self.apply("Pad", |_, node| node.operand(paddings, None))
     }
 
     /// The input with copies of constant_values around it. This value is `input`; options:
     /// [`ops::pad_v2`](crate::ops::pad_v2).
     #[track_caller]
     pub fn pad_v2(&self, paddings: impl Operand, constant_values: impl Operand) -> Self {
-        self.apply("PadV2", |like, node| Ok(node.input(paddings.operand(self.graph(), None)?).input(constant_values.operand(self.graph(), Some(like))?)))
+        self.apply("PadV2", |like, node| node.operand(paddings, None)?.operand(constant_values, Some(like)))
     }
 
     /// A value that a run may feed; otherwise it is the input. This value is `input`; options:
@@ -1319,7 +1319,7 @@ impl<'g> Expr<'g> {
     /// The derivative of order a of Digamma. This value is `a`; options: [`ops::polygamma`](crate::ops::polygamma).
     #[track_caller]
     pub fn polygamma(&self, x: impl Operand) -> Self {
-        self.apply("Polygamma", |like, node| Ok(node.input(x.operand(self.graph(), Some(like))?)))
+        self.apply("Polygamma", |like, node| node.operand(x, Some(like)))
     }
 
     /// How many bits of each element are set. This value is `x`; options:
@@ -1332,7 +1332,7 @@ impl<'g> Expr<'g> {
     /// x to the power of y, with broadcasting. This value is `x`; options: [`ops::pow`](crate::ops::pow).
     #[track_caller]
     pub fn pow(&self, y: impl Operand) -> Self {
-        self.apply("Pow", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Pow", |like, node| node.operand(y, Some(like)))
     }
 
     /// Its input, unchanged; asking for a gradient through it is an error. This value is `input`; options:
@@ -1345,35 +1345,35 @@ impl<'g> Expr<'g> {
     /// The product over some axes. This value is `input`; options: [`ops::prod`](crate::ops::prod).
     #[track_caller]
     pub fn prod(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("Prod", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
+        self.apply("Prod", |_, node| node.operand(reduction_indices, None))
     }
 
     /// Each element as the nearest of the values that a whole number of few bits can stand for. This value is `input`;
     /// options: [`ops::quantize_and_dequantize_v2`](crate::ops::quantize_and_dequantize_v2).
     #[track_caller]
     pub fn quantize_and_dequantize_v2(&self, input_min: impl Operand, input_max: impl Operand) -> Self {
-        self.apply("QuantizeAndDequantizeV2", |like, node| Ok(node.input(input_min.operand(self.graph(), Some(like))?).input(input_max.operand(self.graph(), Some(like))?)))
+        self.apply("QuantizeAndDequantizeV2", |like, node| node.operand(input_min, Some(like))?.operand(input_max, Some(like)))
     }
 
     /// Each element as the nearest of the values that a whole number of few bits can stand for. This value is `input`;
     /// options: [`ops::quantize_and_dequantize_v3`](crate::ops::quantize_and_dequantize_v3).
     #[track_caller]
     pub fn quantize_and_dequantize_v3(&self, input_min: impl Operand, input_max: impl Operand, num_bits: impl Operand) -> Self {
-        self.apply("QuantizeAndDequantizeV3", |like, node| Ok(node.input(input_min.operand(self.graph(), Some(like))?).input(input_max.operand(self.graph(), Some(like))?).input(num_bits.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("QuantizeAndDequantizeV3", |like, node| node.operand(input_min, Some(like))?.operand(input_max, Some(like))?.operand(num_bits, Some(DType::I32)))
     }
 
     /// Each element as the nearest of the values that a whole number of few bits can stand for. This value is `input`;
     /// options: [`ops::quantize_and_dequantize_v4`](crate::ops::quantize_and_dequantize_v4).
     #[track_caller]
     pub fn quantize_and_dequantize_v4(&self, input_min: impl Operand, input_max: impl Operand) -> Self {
-        self.apply("QuantizeAndDequantizeV4", |like, node| Ok(node.input(input_min.operand(self.graph(), Some(like))?).input(input_max.operand(self.graph(), Some(like))?)))
+        self.apply("QuantizeAndDequantizeV4", |like, node| node.operand(input_min, Some(like))?.operand(input_max, Some(like)))
     }
 
     /// start, start + delta, ... up to but without limit. This value is `start`; options:
     /// [`ops::range`](crate::ops::range).
     #[track_caller]
     pub fn range(&self, limit: impl Operand, delta: impl Operand) -> Self {
-        self.apply("Range", |like, node| Ok(node.input(limit.operand(self.graph(), Some(like))?).input(delta.operand(self.graph(), Some(like))?)))
+        self.apply("Range", |like, node| node.operand(limit, Some(like))?.operand(delta, Some(like)))
     }
 
     /// The number of dimensions of the input. This value is `input`; options: [`ops::rank`](crate::ops::rank).
@@ -1386,7 +1386,7 @@ impl<'g> Expr<'g> {
     /// [`ops::real_div`](crate::ops::real_div).
     #[track_caller]
     pub fn real_div(&self, y: impl Operand) -> Self {
-        self.apply("RealDiv", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("RealDiv", |like, node| node.operand(y, Some(like)))
     }
 
     /// 1 / x. This value is `x`; options: [`ops::reciprocal`](crate::ops::reciprocal).
@@ -1399,28 +1399,28 @@ impl<'g> Expr<'g> {
     /// [`ops::reciprocal_grad`](crate::ops::reciprocal_grad).
     #[track_caller]
     pub fn reciprocal_grad(&self, dy: impl Operand) -> Self {
-        self.apply("ReciprocalGrad", |like, node| Ok(node.input(dy.operand(self.graph(), Some(like))?)))
+        self.apply("ReciprocalGrad", |like, node| node.operand(dy, Some(like)))
     }
 
     /// The strings along the given dimensions joined, the first of these the fastest; without any, the input. This
     /// value is `inputs`; options: [`ops::reduce_join`](crate::ops::reduce_join).
     #[track_caller]
     pub fn reduce_join(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("ReduceJoin", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("ReduceJoin", |_, node| node.operand(reduction_indices, Some(DType::I32)))
     }
 
     /// Whether the whole string matches a regular expression of RE2. This value is `input`; options:
     /// [`ops::regex_full_match`](crate::ops::regex_full_match).
     #[track_caller]
     pub fn regex_full_match(&self, pattern: impl Operand) -> Self {
-        self.apply("RegexFullMatch", |like, node| Ok(node.input(pattern.operand(self.graph(), Some(like))?)))
+        self.apply("RegexFullMatch", |like, node| node.operand(pattern, Some(like)))
     }
 
     /// Each string with what matches a regular expression of RE2 rewritten; \\1 in the rewrite is the first group. This
     /// value is `input`; options: [`ops::regex_replace`](crate::ops::regex_replace).
     #[track_caller]
     pub fn regex_replace(&self, pattern: impl Operand, rewrite: impl Operand) -> Self {
-        self.apply("RegexReplace", |like, node| Ok(node.input(pattern.operand(self.graph(), Some(like))?).input(rewrite.operand(self.graph(), Some(like))?)))
+        self.apply("RegexReplace", |like, node| node.operand(pattern, Some(like))?.operand(rewrite, Some(like)))
     }
 
     /// x where it is positive, else 0. This value is `features`; options: [`ops::relu`](crate::ops::relu).
@@ -1439,84 +1439,84 @@ impl<'g> Expr<'g> {
     /// [`ops::relu6_grad`](crate::ops::relu6_grad).
     #[track_caller]
     pub fn relu6_grad(&self, features: impl Operand) -> Self {
-        self.apply("Relu6Grad", |like, node| Ok(node.input(features.operand(self.graph(), Some(like))?)))
+        self.apply("Relu6Grad", |like, node| node.operand(features, Some(like)))
     }
 
     /// The gradients where the features are positive, else 0. This value is `gradients`; options:
     /// [`ops::relu_grad`](crate::ops::relu_grad).
     #[track_caller]
     pub fn relu_grad(&self, features: impl Operand) -> Self {
-        self.apply("ReluGrad", |like, node| Ok(node.input(features.operand(self.graph(), Some(like))?)))
+        self.apply("ReluGrad", |like, node| node.operand(features, Some(like)))
     }
 
     /// The same elements under another shape; one dimension may be -1 and is inferred. This value is `tensor`; options:
     /// [`ops::reshape`](crate::ops::reshape).
     #[track_caller]
     pub fn reshape(&self, shape: impl Operand) -> Self {
-        self.apply("Reshape", |_, node| Ok(node.input(shape.operand(self.graph(), None)?)))
+        self.apply("Reshape", |_, node| node.operand(shape, None))
     }
 
     /// Images in another size; each pixel is a cubic interpolation of the 4 x 4 around its place. This value is
     /// `images`; options: [`ops::resize_bicubic`](crate::ops::resize_bicubic).
     #[track_caller]
     pub fn resize_bicubic(&self, size: impl Operand) -> Self {
-        self.apply("ResizeBicubic", |_, node| Ok(node.input(size.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("ResizeBicubic", |_, node| node.operand(size, Some(DType::I32)))
     }
 
     /// Gradient of ResizeBicubic. This value is `grads`; options:
     /// [`ops::resize_bicubic_grad`](crate::ops::resize_bicubic_grad).
     #[track_caller]
     pub fn resize_bicubic_grad(&self, original_image: impl Operand) -> Self {
-        self.apply("ResizeBicubicGrad", |_, node| Ok(node.input(original_image.operand(self.graph(), None)?)))
+        self.apply("ResizeBicubicGrad", |_, node| node.operand(original_image, None))
     }
 
     /// Images in another size; each pixel is interpolated between the four around its place. This value is `images`;
     /// options: [`ops::resize_bilinear`](crate::ops::resize_bilinear).
     #[track_caller]
     pub fn resize_bilinear(&self, size: impl Operand) -> Self {
-        self.apply("ResizeBilinear", |_, node| Ok(node.input(size.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("ResizeBilinear", |_, node| node.operand(size, Some(DType::I32)))
     }
 
     /// Gradient of ResizeBilinear. This value is `grads`; options:
     /// [`ops::resize_bilinear_grad`](crate::ops::resize_bilinear_grad).
     #[track_caller]
     pub fn resize_bilinear_grad(&self, original_image: impl Operand) -> Self {
-        self.apply("ResizeBilinearGrad", |_, node| Ok(node.input(original_image.operand(self.graph(), None)?)))
+        self.apply("ResizeBilinearGrad", |_, node| node.operand(original_image, None))
     }
 
     /// Images in another size; each pixel is the one nearest to its place. This value is `images`; options:
     /// [`ops::resize_nearest_neighbor`](crate::ops::resize_nearest_neighbor).
     #[track_caller]
     pub fn resize_nearest_neighbor(&self, size: impl Operand) -> Self {
-        self.apply("ResizeNearestNeighbor", |_, node| Ok(node.input(size.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("ResizeNearestNeighbor", |_, node| node.operand(size, Some(DType::I32)))
     }
 
     /// Gradient of ResizeNearestNeighbor, for images of the given size. This value is `grads`; options:
     /// [`ops::resize_nearest_neighbor_grad`](crate::ops::resize_nearest_neighbor_grad).
     #[track_caller]
     pub fn resize_nearest_neighbor_grad(&self, size: impl Operand) -> Self {
-        self.apply("ResizeNearestNeighborGrad", |_, node| Ok(node.input(size.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("ResizeNearestNeighborGrad", |_, node| node.operand(size, Some(DType::I32)))
     }
 
     /// The first seq_lengths\[i\] elements of sequence i in reverse order, the rest as they are. This value is `input`;
     /// options: [`ops::reverse_sequence`](crate::ops::reverse_sequence).
     #[track_caller]
     pub fn reverse_sequence(&self, seq_lengths: impl Operand, seq_dim: i64) -> Self {
-        self.apply("ReverseSequence", |_, node| Ok(node.input(seq_lengths.operand(self.graph(), None)?).attr("seq_dim", seq_dim)))
+        self.apply("ReverseSequence", |_, node| Ok(node.operand(seq_lengths, None)?.attr("seq_dim", seq_dim)))
     }
 
     /// The elements in opposite order along the given axes. This value is `tensor`; options:
     /// [`ops::reverse_v2`](crate::ops::reverse_v2).
     #[track_caller]
     pub fn reverse_v2(&self, axis: impl Operand) -> Self {
-        self.apply("ReverseV2", |_, node| Ok(node.input(axis.operand(self.graph(), None)?)))
+        self.apply("ReverseV2", |_, node| node.operand(axis, None))
     }
 
     /// The bits of x moved y places down, the sign kept, with broadcasting. This value is `x`; options:
     /// [`ops::right_shift`](crate::ops::right_shift).
     #[track_caller]
     pub fn right_shift(&self, y: impl Operand) -> Self {
-        self.apply("RightShift", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("RightShift", |like, node| node.operand(y, Some(like)))
     }
 
     /// The whole number nearest to x; halves go to the even one. This value is `x`; options:
@@ -1530,7 +1530,7 @@ impl<'g> Expr<'g> {
     /// [`ops::roll`](crate::ops::roll).
     #[track_caller]
     pub fn roll(&self, shift: impl Operand, axis: impl Operand) -> Self {
-        self.apply("Roll", |_, node| Ok(node.input(shift.operand(self.graph(), None)?).input(axis.operand(self.graph(), None)?)))
+        self.apply("Roll", |_, node| node.operand(shift, None)?.operand(axis, None))
     }
 
     /// The whole number nearest to x; halves go to the even one. This value is `x`; options:
@@ -1550,70 +1550,70 @@ impl<'g> Expr<'g> {
     /// [`ops::rsqrt_grad`](crate::ops::rsqrt_grad).
     #[track_caller]
     pub fn rsqrt_grad(&self, dy: impl Operand) -> Self {
-        self.apply("RsqrtGrad", |like, node| Ok(node.input(dy.operand(self.graph(), Some(like))?)))
+        self.apply("RsqrtGrad", |like, node| node.operand(dy, Some(like)))
     }
 
     /// Zeros of a shape, with the updates added at the coordinates in indices. This value is `indices`; options:
     /// [`ops::scatter_nd`](crate::ops::scatter_nd).
     #[track_caller]
     pub fn scatter_nd(&self, updates: impl Operand, shape: impl Operand) -> Self {
-        self.apply("ScatterNd", |like, node| Ok(node.input(updates.operand(self.graph(), None)?).input(shape.operand(self.graph(), Some(like))?)))
+        self.apply("ScatterNd", |like, node| node.operand(updates, None)?.operand(shape, Some(like)))
     }
 
     /// The input with the updates added at the coordinates. This value is `input`; options:
     /// [`ops::scatter_nd_non_aliasing_add`](crate::ops::scatter_nd_non_aliasing_add).
     #[track_caller]
     pub fn scatter_nd_non_aliasing_add(&self, indices: impl Operand, updates: impl Operand) -> Self {
-        self.apply("ScatterNdNonAliasingAdd", |like, node| Ok(node.input(indices.operand(self.graph(), None)?).input(updates.operand(self.graph(), Some(like))?)))
+        self.apply("ScatterNdNonAliasingAdd", |like, node| node.operand(indices, None)?.operand(updates, Some(like)))
     }
 
     /// Row s is the largest of the rows of data whose id is s; ids must not fall. This value is `data`; options:
     /// [`ops::segment_max`](crate::ops::segment_max).
     #[track_caller]
     pub fn segment_max(&self, segment_ids: impl Operand) -> Self {
-        self.apply("SegmentMax", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?)))
+        self.apply("SegmentMax", |_, node| node.operand(segment_ids, None))
     }
 
     /// Row s is the mean of the rows of data whose id is s; ids must not fall. This value is `data`; options:
     /// [`ops::segment_mean`](crate::ops::segment_mean).
     #[track_caller]
     pub fn segment_mean(&self, segment_ids: impl Operand) -> Self {
-        self.apply("SegmentMean", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?)))
+        self.apply("SegmentMean", |_, node| node.operand(segment_ids, None))
     }
 
     /// Row s is the smallest of the rows of data whose id is s; ids must not fall. This value is `data`; options:
     /// [`ops::segment_min`](crate::ops::segment_min).
     #[track_caller]
     pub fn segment_min(&self, segment_ids: impl Operand) -> Self {
-        self.apply("SegmentMin", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?)))
+        self.apply("SegmentMin", |_, node| node.operand(segment_ids, None))
     }
 
     /// Row s is the product of the rows of data whose id is s; ids must not fall. This value is `data`; options:
     /// [`ops::segment_prod`](crate::ops::segment_prod).
     #[track_caller]
     pub fn segment_prod(&self, segment_ids: impl Operand) -> Self {
-        self.apply("SegmentProd", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?)))
+        self.apply("SegmentProd", |_, node| node.operand(segment_ids, None))
     }
 
     /// Row s is the sum of the rows of data whose id is s; ids must not fall. This value is `data`; options:
     /// [`ops::segment_sum`](crate::ops::segment_sum).
     #[track_caller]
     pub fn segment_sum(&self, segment_ids: impl Operand) -> Self {
-        self.apply("SegmentSum", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?)))
+        self.apply("SegmentSum", |_, node| node.operand(segment_ids, None))
     }
 
     /// t where the condition holds, else e; the condition is a scalar, one per row, or one per element. This value is
     /// `condition`; options: [`ops::select`](crate::ops::select).
     #[track_caller]
     pub fn select(&self, t: impl Operand, e: impl Operand) -> Self {
-        self.apply("Select", |_, node| Ok(node.input(t.operand(self.graph(), None)?).input(e.operand(self.graph(), None)?)))
+        self.apply("Select", |_, node| node.operand(t, None)?.operand(e, None))
     }
 
     /// t where the condition holds, else e; all three broadcast. This value is `condition`; options:
     /// [`ops::select_v2`](crate::ops::select_v2).
     #[track_caller]
     pub fn select_v2(&self, t: impl Operand, e: impl Operand) -> Self {
-        self.apply("SelectV2", |_, node| Ok(node.input(t.operand(self.graph(), None)?).input(e.operand(self.graph(), None)?)))
+        self.apply("SelectV2", |_, node| node.operand(t, None)?.operand(e, None))
     }
 
     /// Elu, scaled so that layers keep mean and variance. This value is `features`; options:
@@ -1627,14 +1627,14 @@ impl<'g> Expr<'g> {
     /// [`ops::selu_grad`](crate::ops::selu_grad).
     #[track_caller]
     pub fn selu_grad(&self, outputs: impl Operand) -> Self {
-        self.apply("SeluGrad", |like, node| Ok(node.input(outputs.operand(self.graph(), Some(like))?)))
+        self.apply("SeluGrad", |like, node| node.operand(outputs, Some(like)))
     }
 
     /// How many different elements each row of a sparse tensor has. This value is `set_indices`; options:
     /// [`ops::set_size`](crate::ops::set_size).
     #[track_caller]
     pub fn set_size(&self, set_values: impl Operand, set_shape: impl Operand) -> Self {
-        self.apply("SetSize", |like, node| Ok(node.input(set_values.operand(self.graph(), None)?).input(set_shape.operand(self.graph(), Some(like))?)))
+        self.apply("SetSize", |like, node| node.operand(set_values, None)?.operand(set_shape, Some(like)))
     }
 
     /// The dimensions of the input as a vector. This value is `input`; options: [`ops::shape`](crate::ops::shape).
@@ -1647,14 +1647,14 @@ impl<'g> Expr<'g> {
     /// [`ops::sharded_filename`](crate::ops::sharded_filename).
     #[track_caller]
     pub fn sharded_filename(&self, shard: impl Operand, num_shards: impl Operand) -> Self {
-        self.apply("ShardedFilename", |_, node| Ok(node.input(shard.operand(self.graph(), Some(DType::I32))?).input(num_shards.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("ShardedFilename", |_, node| node.operand(shard, Some(DType::I32))?.operand(num_shards, Some(DType::I32)))
     }
 
     /// basename, a question mark for each digit, and of-00010: what the names of all shards match. This value is
     /// `basename`; options: [`ops::sharded_filespec`](crate::ops::sharded_filespec).
     #[track_caller]
     pub fn sharded_filespec(&self, num_shards: impl Operand) -> Self {
-        self.apply("ShardedFilespec", |_, node| Ok(node.input(num_shards.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("ShardedFilespec", |_, node| node.operand(num_shards, Some(DType::I32)))
     }
 
     /// 1 / (1 + exp(-x)). This value is `x`; options: [`ops::sigmoid`](crate::ops::sigmoid).
@@ -1667,7 +1667,7 @@ impl<'g> Expr<'g> {
     /// [`ops::sigmoid_grad`](crate::ops::sigmoid_grad).
     #[track_caller]
     pub fn sigmoid_grad(&self, dy: impl Operand) -> Self {
-        self.apply("SigmoidGrad", |like, node| Ok(node.input(dy.operand(self.graph(), Some(like))?)))
+        self.apply("SigmoidGrad", |like, node| node.operand(dy, Some(like)))
     }
 
     /// -1, 0 or 1 as x is negative, zero or positive. This value is `x`; options: [`ops::sign`](crate::ops::sign).
@@ -1698,7 +1698,7 @@ impl<'g> Expr<'g> {
     /// options: [`ops::slice`](crate::ops::slice).
     #[track_caller]
     pub fn slice(&self, begin: impl Operand, size: impl Operand) -> Self {
-        self.apply("Slice", |_, node| Ok(node.input(begin.operand(self.graph(), None)?).input(size.operand(self.graph(), None)?)))
+        self.apply("Slice", |_, node| node.operand(begin, None)?.operand(size, None))
     }
 
     /// Its input, unchanged. This value is `input`; options: [`ops::snapshot`](crate::ops::snapshot).
@@ -1724,7 +1724,7 @@ impl<'g> Expr<'g> {
     /// [`ops::softplus_grad`](crate::ops::softplus_grad).
     #[track_caller]
     pub fn softplus_grad(&self, features: impl Operand) -> Self {
-        self.apply("SoftplusGrad", |like, node| Ok(node.input(features.operand(self.graph(), Some(like))?)))
+        self.apply("SoftplusGrad", |like, node| node.operand(features, Some(like)))
     }
 
     /// x / (1 + |x|). This value is `features`; options: [`ops::softsign`](crate::ops::softsign).
@@ -1737,21 +1737,21 @@ impl<'g> Expr<'g> {
     /// [`ops::softsign_grad`](crate::ops::softsign_grad).
     #[track_caller]
     pub fn softsign_grad(&self, features: impl Operand) -> Self {
-        self.apply("SoftsignGrad", |like, node| Ok(node.input(features.operand(self.graph(), Some(like))?)))
+        self.apply("SoftsignGrad", |like, node| node.operand(features, Some(like)))
     }
 
     /// The image padded, cut into blocks, and the pixels at each place of the blocks made images of the batch. This
     /// value is `input`; options: [`ops::space_to_batch`](crate::ops::space_to_batch).
     #[track_caller]
     pub fn space_to_batch(&self, paddings: impl Operand, block_size: i64) -> Self {
-        self.apply("SpaceToBatch", |_, node| Ok(node.input(paddings.operand(self.graph(), None)?).attr("block_size", block_size)))
+        self.apply("SpaceToBatch", |_, node| Ok(node.operand(paddings, None)?.attr("block_size", block_size)))
     }
 
     /// The image padded, cut into blocks, and the pixels at each place of the blocks made images of the batch. This
     /// value is `input`; options: [`ops::space_to_batch_nd`](crate::ops::space_to_batch_nd).
     #[track_caller]
     pub fn space_to_batch_nd(&self, block_shape: impl Operand, paddings: impl Operand) -> Self {
-        self.apply("SpaceToBatchND", |_, node| Ok(node.input(block_shape.operand(self.graph(), None)?).input(paddings.operand(self.graph(), None)?)))
+        self.apply("SpaceToBatchND", |_, node| node.operand(block_shape, None)?.operand(paddings, None))
     }
 
     /// Blocks of pixels laid out along the channels. This value is `input`; options:
@@ -1765,70 +1765,70 @@ impl<'g> Expr<'g> {
     /// [`ops::sparse_segment_mean`](crate::ops::sparse_segment_mean).
     #[track_caller]
     pub fn sparse_segment_mean(&self, indices: impl Operand, segment_ids: impl Operand) -> Self {
-        self.apply("SparseSegmentMean", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?)))
+        self.apply("SparseSegmentMean", |_, node| node.operand(indices, None)?.operand(segment_ids, None))
     }
 
     /// The gradient of SparseSegmentMean. This value is `grad`; options:
     /// [`ops::sparse_segment_mean_grad`](crate::ops::sparse_segment_mean_grad).
     #[track_caller]
     pub fn sparse_segment_mean_grad(&self, indices: impl Operand, segment_ids: impl Operand, output_dim0: impl Operand) -> Self {
-        self.apply("SparseSegmentMeanGrad", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?).input(output_dim0.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("SparseSegmentMeanGrad", |_, node| node.operand(indices, None)?.operand(segment_ids, None)?.operand(output_dim0, Some(DType::I32)))
     }
 
     /// SparseSegmentMean into so many rows; those without a segment are 0. This value is `data`; options:
     /// [`ops::sparse_segment_mean_with_num_segments`](crate::ops::sparse_segment_mean_with_num_segments).
     #[track_caller]
     pub fn sparse_segment_mean_with_num_segments(&self, indices: impl Operand, segment_ids: impl Operand, num_segments: impl Operand) -> Self {
-        self.apply("SparseSegmentMeanWithNumSegments", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?).input(num_segments.operand(self.graph(), None)?)))
+        self.apply("SparseSegmentMeanWithNumSegments", |_, node| node.operand(indices, None)?.operand(segment_ids, None)?.operand(num_segments, None))
     }
 
     /// SparseSegmentSum divided by the root of the number of rows. This value is `data`; options:
     /// [`ops::sparse_segment_sqrt_n`](crate::ops::sparse_segment_sqrt_n).
     #[track_caller]
     pub fn sparse_segment_sqrt_n(&self, indices: impl Operand, segment_ids: impl Operand) -> Self {
-        self.apply("SparseSegmentSqrtN", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?)))
+        self.apply("SparseSegmentSqrtN", |_, node| node.operand(indices, None)?.operand(segment_ids, None))
     }
 
     /// The gradient of SparseSegmentSqrtN. This value is `grad`; options:
     /// [`ops::sparse_segment_sqrt_n_grad`](crate::ops::sparse_segment_sqrt_n_grad).
     #[track_caller]
     pub fn sparse_segment_sqrt_n_grad(&self, indices: impl Operand, segment_ids: impl Operand, output_dim0: impl Operand) -> Self {
-        self.apply("SparseSegmentSqrtNGrad", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?).input(output_dim0.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("SparseSegmentSqrtNGrad", |_, node| node.operand(indices, None)?.operand(segment_ids, None)?.operand(output_dim0, Some(DType::I32)))
     }
 
     /// SparseSegmentSqrtN into so many rows; those without a segment are 0. This value is `data`; options:
     /// [`ops::sparse_segment_sqrt_n_with_num_segments`](crate::ops::sparse_segment_sqrt_n_with_num_segments).
     #[track_caller]
     pub fn sparse_segment_sqrt_n_with_num_segments(&self, indices: impl Operand, segment_ids: impl Operand, num_segments: impl Operand) -> Self {
-        self.apply("SparseSegmentSqrtNWithNumSegments", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?).input(num_segments.operand(self.graph(), None)?)))
+        self.apply("SparseSegmentSqrtNWithNumSegments", |_, node| node.operand(indices, None)?.operand(segment_ids, None)?.operand(num_segments, None))
     }
 
     /// Row s is the sum of the rows of data that the indices of segment s name. This value is `data`; options:
     /// [`ops::sparse_segment_sum`](crate::ops::sparse_segment_sum).
     #[track_caller]
     pub fn sparse_segment_sum(&self, indices: impl Operand, segment_ids: impl Operand) -> Self {
-        self.apply("SparseSegmentSum", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?)))
+        self.apply("SparseSegmentSum", |_, node| node.operand(indices, None)?.operand(segment_ids, None))
     }
 
     /// The gradient of SparseSegmentSum: row segment_ids\[i\] is added to row indices\[i\]. This value is `grad`;
     /// options: [`ops::sparse_segment_sum_grad`](crate::ops::sparse_segment_sum_grad).
     #[track_caller]
     pub fn sparse_segment_sum_grad(&self, indices: impl Operand, segment_ids: impl Operand, output_dim0: impl Operand) -> Self {
-        self.apply("SparseSegmentSumGrad", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?).input(output_dim0.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("SparseSegmentSumGrad", |_, node| node.operand(indices, None)?.operand(segment_ids, None)?.operand(output_dim0, Some(DType::I32)))
     }
 
     /// SparseSegmentSum into so many rows; those without a segment are 0. This value is `data`; options:
     /// [`ops::sparse_segment_sum_with_num_segments`](crate::ops::sparse_segment_sum_with_num_segments).
     #[track_caller]
     pub fn sparse_segment_sum_with_num_segments(&self, indices: impl Operand, segment_ids: impl Operand, num_segments: impl Operand) -> Self {
-        self.apply("SparseSegmentSumWithNumSegments", |_, node| Ok(node.input(indices.operand(self.graph(), None)?).input(segment_ids.operand(self.graph(), None)?).input(num_segments.operand(self.graph(), None)?)))
+        self.apply("SparseSegmentSumWithNumSegments", |_, node| node.operand(indices, None)?.operand(segment_ids, None)?.operand(num_segments, None))
     }
 
     /// The product of a sparse matrix with a dense one, each transposed before where its adjoint is asked for. This
     /// value is `a_indices`; options: [`ops::sparse_tensor_dense_mat_mul`](crate::ops::sparse_tensor_dense_mat_mul).
     #[track_caller]
     pub fn sparse_tensor_dense_mat_mul(&self, a_values: impl Operand, a_shape: impl Operand, b: impl Operand) -> Self {
-        self.apply("SparseTensorDenseMatMul", |_, node| Ok(node.input(a_values.operand(self.graph(), None)?).input(a_shape.operand(self.graph(), Some(DType::I64))?).input(b.operand(self.graph(), None)?)))
+        self.apply("SparseTensorDenseMatMul", |_, node| node.operand(a_values, None)?.operand(a_shape, Some(DType::I64))?.operand(b, None))
     }
 
     /// A tensor of the default value with the values at the indices, which are in order and do not repeat unless
@@ -1836,7 +1836,7 @@ impl<'g> Expr<'g> {
     /// [`ops::sparse_to_dense`](crate::ops::sparse_to_dense).
     #[track_caller]
     pub fn sparse_to_dense(&self, output_shape: impl Operand, sparse_values: impl Operand, default_value: impl Operand) -> Self {
-        self.apply("SparseToDense", |like, node| Ok(node.input(output_shape.operand(self.graph(), Some(like))?).input(sparse_values.operand(self.graph(), None)?).input(default_value.operand(self.graph(), None)?)))
+        self.apply("SparseToDense", |like, node| node.operand(output_shape, Some(like))?.operand(sparse_values, None)?.operand(default_value, None))
     }
 
     /// The square root of x. This value is `x`; options: [`ops::sqrt`](crate::ops::sqrt).
@@ -1848,7 +1848,7 @@ impl<'g> Expr<'g> {
     /// dy / 2y: the gradient of y = Sqrt(x). This value is `y`; options: [`ops::sqrt_grad`](crate::ops::sqrt_grad).
     #[track_caller]
     pub fn sqrt_grad(&self, dy: impl Operand) -> Self {
-        self.apply("SqrtGrad", |like, node| Ok(node.input(dy.operand(self.graph(), Some(like))?)))
+        self.apply("SqrtGrad", |like, node| node.operand(dy, Some(like)))
     }
 
     /// x times x. This value is `x`; options: [`ops::square`](crate::ops::square).
@@ -1861,7 +1861,7 @@ impl<'g> Expr<'g> {
     /// [`ops::squared_difference`](crate::ops::squared_difference).
     #[track_caller]
     pub fn squared_difference(&self, y: impl Operand) -> Self {
-        self.apply("SquaredDifference", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("SquaredDifference", |like, node| node.operand(y, Some(like)))
     }
 
     /// Removes dimensions of 1: those listed, or all. This value is `input`; options:
@@ -1875,77 +1875,77 @@ impl<'g> Expr<'g> {
     /// options: [`ops::stateless_multinomial`](crate::ops::stateless_multinomial).
     #[track_caller]
     pub fn stateless_multinomial(&self, num_samples: impl Operand, seed: impl Operand) -> Self {
-        self.apply("StatelessMultinomial", |_, node| Ok(node.input(num_samples.operand(self.graph(), Some(DType::I32))?).input(seed.operand(self.graph(), None)?)))
+        self.apply("StatelessMultinomial", |_, node| node.operand(num_samples, Some(DType::I32))?.operand(seed, None))
     }
 
     /// Normal floats, a function of shape and key alone. This value is `shape`; options:
     /// [`ops::stateless_random_normal`](crate::ops::stateless_random_normal).
     #[track_caller]
     pub fn stateless_random_normal(&self, seed: impl Operand) -> Self {
-        self.apply("StatelessRandomNormal", |_, node| Ok(node.input(seed.operand(self.graph(), None)?)))
+        self.apply("StatelessRandomNormal", |_, node| node.operand(seed, None))
     }
 
     /// Normal floats, a function of shape and key alone. This value is `shape`; options:
     /// [`ops::stateless_random_normal_v2`](crate::ops::stateless_random_normal_v2).
     #[track_caller]
     pub fn stateless_random_normal_v2(&self, key: impl Operand, counter: impl Operand, alg: impl Operand) -> Self {
-        self.apply("StatelessRandomNormalV2", |_, node| Ok(node.input(key.operand(self.graph(), None)?).input(counter.operand(self.graph(), None)?).input(alg.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("StatelessRandomNormalV2", |_, node| node.operand(key, None)?.operand(counter, None)?.operand(alg, Some(DType::I32)))
     }
 
     /// Floats in \[0, 1), a function of shape and key alone. This value is `shape`; options:
     /// [`ops::stateless_random_uniform`](crate::ops::stateless_random_uniform).
     #[track_caller]
     pub fn stateless_random_uniform(&self, seed: impl Operand) -> Self {
-        self.apply("StatelessRandomUniform", |_, node| Ok(node.input(seed.operand(self.graph(), None)?)))
+        self.apply("StatelessRandomUniform", |_, node| node.operand(seed, None))
     }
 
     /// Integers of all values, a function of shape and key alone. This value is `shape`; options:
     /// [`ops::stateless_random_uniform_full_int_v2`](crate::ops::stateless_random_uniform_full_int_v2).
     #[track_caller]
     pub fn stateless_random_uniform_full_int_v2(&self, key: impl Operand, counter: impl Operand, alg: impl Operand) -> Self {
-        self.apply("StatelessRandomUniformFullIntV2", |_, node| Ok(node.input(key.operand(self.graph(), None)?).input(counter.operand(self.graph(), None)?).input(alg.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("StatelessRandomUniformFullIntV2", |_, node| node.operand(key, None)?.operand(counter, None)?.operand(alg, Some(DType::I32)))
     }
 
     /// Integers in \[minval, maxval), a function of shape and key alone. This value is `shape`; options:
     /// [`ops::stateless_random_uniform_int`](crate::ops::stateless_random_uniform_int).
     #[track_caller]
     pub fn stateless_random_uniform_int(&self, seed: impl Operand, minval: impl Operand, maxval: impl Operand) -> Self {
-        self.apply("StatelessRandomUniformInt", |_, node| Ok(node.input(seed.operand(self.graph(), None)?).input(minval.operand(self.graph(), None)?).input(maxval.operand(self.graph(), None)?)))
+        self.apply("StatelessRandomUniformInt", |_, node| node.operand(seed, None)?.operand(minval, None)?.operand(maxval, None))
     }
 
     /// Integers in \[minval, maxval), a function of shape and key alone. This value is `shape`; options:
     /// [`ops::stateless_random_uniform_int_v2`](crate::ops::stateless_random_uniform_int_v2).
     #[track_caller]
     pub fn stateless_random_uniform_int_v2(&self, key: impl Operand, counter: impl Operand, alg: impl Operand, minval: impl Operand, maxval: impl Operand) -> Self {
-        self.apply("StatelessRandomUniformIntV2", |_, node| Ok(node.input(key.operand(self.graph(), None)?).input(counter.operand(self.graph(), None)?).input(alg.operand(self.graph(), Some(DType::I32))?).input(minval.operand(self.graph(), None)?).input(maxval.operand(self.graph(), None)?)))
+        self.apply("StatelessRandomUniformIntV2", |_, node| node.operand(key, None)?.operand(counter, None)?.operand(alg, Some(DType::I32))?.operand(minval, None)?.operand(maxval, None))
     }
 
     /// Floats in \[0, 1), a function of shape and key alone. This value is `shape`; options:
     /// [`ops::stateless_random_uniform_v2`](crate::ops::stateless_random_uniform_v2).
     #[track_caller]
     pub fn stateless_random_uniform_v2(&self, key: impl Operand, counter: impl Operand, alg: impl Operand) -> Self {
-        self.apply("StatelessRandomUniformV2", |_, node| Ok(node.input(key.operand(self.graph(), None)?).input(counter.operand(self.graph(), None)?).input(alg.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("StatelessRandomUniformV2", |_, node| node.operand(key, None)?.operand(counter, None)?.operand(alg, Some(DType::I32)))
     }
 
     /// The rows of the value in an order that follows from key and counter. This value is `value`; options:
     /// [`ops::stateless_shuffle`](crate::ops::stateless_shuffle).
     #[track_caller]
     pub fn stateless_shuffle(&self, key: impl Operand, counter: impl Operand, alg: impl Operand) -> Self {
-        self.apply("StatelessShuffle", |_, node| Ok(node.input(key.operand(self.graph(), None)?).input(counter.operand(self.graph(), None)?).input(alg.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("StatelessShuffle", |_, node| node.operand(key, None)?.operand(counter, None)?.operand(alg, Some(DType::I32)))
     }
 
     /// Normal floats within two standard deviations. This value is `shape`; options:
     /// [`ops::stateless_truncated_normal`](crate::ops::stateless_truncated_normal).
     #[track_caller]
     pub fn stateless_truncated_normal(&self, seed: impl Operand) -> Self {
-        self.apply("StatelessTruncatedNormal", |_, node| Ok(node.input(seed.operand(self.graph(), None)?)))
+        self.apply("StatelessTruncatedNormal", |_, node| node.operand(seed, None))
     }
 
     /// Normal floats within two standard deviations. This value is `shape`; options:
     /// [`ops::stateless_truncated_normal_v2`](crate::ops::stateless_truncated_normal_v2).
     #[track_caller]
     pub fn stateless_truncated_normal_v2(&self, key: impl Operand, counter: impl Operand, alg: impl Operand) -> Self {
-        self.apply("StatelessTruncatedNormalV2", |_, node| Ok(node.input(key.operand(self.graph(), None)?).input(counter.operand(self.graph(), None)?).input(alg.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("StatelessTruncatedNormalV2", |_, node| node.operand(key, None)?.operand(counter, None)?.operand(alg, Some(DType::I32)))
     }
 
     /// RegexFullMatch with a pattern that is known when the graph is built. This value is `input`; options:
@@ -1973,14 +1973,14 @@ impl<'g> Expr<'g> {
     /// `input`; options: [`ops::strided_slice`](crate::ops::strided_slice).
     #[track_caller]
     pub fn strided_slice(&self, begin: impl Operand, end: impl Operand, strides: impl Operand) -> Self {
-        self.apply("StridedSlice", |_, node| Ok(node.input(begin.operand(self.graph(), None)?).input(end.operand(self.graph(), None)?).input(strides.operand(self.graph(), None)?)))
+        self.apply("StridedSlice", |_, node| node.operand(begin, None)?.operand(end, None)?.operand(strides, None))
     }
 
     /// Zeros of a shape, with dy where StridedSlice would take values from. This value is `shape`; options:
     /// [`ops::strided_slice_grad`](crate::ops::strided_slice_grad).
     #[track_caller]
     pub fn strided_slice_grad(&self, begin: impl Operand, end: impl Operand, strides: impl Operand, dy: impl Operand) -> Self {
-        self.apply("StridedSliceGrad", |like, node| Ok(node.input(begin.operand(self.graph(), Some(like))?).input(end.operand(self.graph(), Some(like))?).input(strides.operand(self.graph(), Some(like))?).input(dy.operand(self.graph(), None)?)))
+        self.apply("StridedSliceGrad", |like, node| node.operand(begin, Some(like))?.operand(end, Some(like))?.operand(strides, Some(like))?.operand(dy, None))
     }
 
     /// How many bytes, or characters of UTF-8, each string has. This value is `input`; options:
@@ -2043,7 +2043,7 @@ impl<'g> Expr<'g> {
     /// x - y, with broadcasting. This value is `x`; options: [`ops::sub`](crate::ops::sub).
     #[track_caller]
     pub fn sub(&self, y: impl Operand) -> Self {
-        self.apply("Sub", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Sub", |like, node| node.operand(y, Some(like)))
     }
 
     /// The part of each string that begins at pos, which may count from the end, and is at most len long; pos and len
@@ -2051,13 +2051,13 @@ impl<'g> Expr<'g> {
     /// [`ops::substr`](crate::ops::substr).
     #[track_caller]
     pub fn substr(&self, pos: impl Operand, len: impl Operand) -> Self {
-        self.apply("Substr", |_, node| Ok(node.input(pos.operand(self.graph(), None)?).input(len.operand(self.graph(), None)?)))
+        self.apply("Substr", |_, node| node.operand(pos, None)?.operand(len, None))
     }
 
     /// The sum over some axes. This value is `input`; options: [`ops::sum`](crate::ops::sum).
     #[track_caller]
     pub fn sum(&self, reduction_indices: impl Operand) -> Self {
-        self.apply("Sum", |_, node| Ok(node.input(reduction_indices.operand(self.graph(), None)?)))
+        self.apply("Sum", |_, node| node.operand(reduction_indices, None))
     }
 
     /// The tangent of x. This value is `x`; options: [`ops::tan`](crate::ops::tan).
@@ -2076,28 +2076,28 @@ impl<'g> Expr<'g> {
     /// [`ops::tanh_grad`](crate::ops::tanh_grad).
     #[track_caller]
     pub fn tanh_grad(&self, dy: impl Operand) -> Self {
-        self.apply("TanhGrad", |like, node| Ok(node.input(dy.operand(self.graph(), Some(like))?)))
+        self.apply("TanhGrad", |like, node| node.operand(dy, Some(like)))
     }
 
     /// The rows of a tensor as a list. This value is `tensor`; options:
     /// [`ops::tensor_list_from_tensor`](crate::ops::tensor_list_from_tensor).
     #[track_caller]
     pub fn tensor_list_from_tensor(&self, element_shape: impl Operand) -> Self {
-        self.apply("TensorListFromTensor", |_, node| Ok(node.input(element_shape.operand(self.graph(), None)?)))
+        self.apply("TensorListFromTensor", |_, node| node.operand(element_shape, None))
     }
 
     /// A list of so many elements, none of which is set. This value is `element_shape`; options:
     /// [`ops::tensor_list_reserve`](crate::ops::tensor_list_reserve).
     #[track_caller]
     pub fn tensor_list_reserve(&self, num_elements: impl Operand, element_dtype: DType) -> Self {
-        self.apply("TensorListReserve", |_, node| Ok(node.input(num_elements.operand(self.graph(), Some(DType::I32))?).attr("element_dtype", element_dtype)))
+        self.apply("TensorListReserve", |_, node| Ok(node.operand(num_elements, Some(DType::I32))?.attr("element_dtype", element_dtype)))
     }
 
     /// A list of as many elements as the largest index asks for, in which row i of the tensor is element indices\[i\].
     /// This value is `tensor`; options: [`ops::tensor_list_scatter`](crate::ops::tensor_list_scatter).
     #[track_caller]
     pub fn tensor_list_scatter(&self, indices: impl Operand, element_shape: impl Operand) -> Self {
-        self.apply("TensorListScatter", |_, node| Ok(node.input(indices.operand(self.graph(), Some(DType::I32))?).input(element_shape.operand(self.graph(), None)?)))
+        self.apply("TensorListScatter", |_, node| node.operand(indices, Some(DType::I32))?.operand(element_shape, None))
     }
 
     /// A list of num_elements (-1: as many as the largest index asks for), in which row i of the tensor is element
@@ -2105,126 +2105,126 @@ impl<'g> Expr<'g> {
     /// [`ops::tensor_list_scatter_v2`](crate::ops::tensor_list_scatter_v2).
     #[track_caller]
     pub fn tensor_list_scatter_v2(&self, indices: impl Operand, element_shape: impl Operand, num_elements: impl Operand) -> Self {
-        self.apply("TensorListScatterV2", |_, node| Ok(node.input(indices.operand(self.graph(), Some(DType::I32))?).input(element_shape.operand(self.graph(), None)?).input(num_elements.operand(self.graph(), Some(DType::I32))?)))
+        self.apply("TensorListScatterV2", |_, node| node.operand(indices, Some(DType::I32))?.operand(element_shape, None)?.operand(num_elements, Some(DType::I32)))
     }
 
     /// A tensor cut along its first dimension into pieces of so many rows each, as a list. This value is `tensor`;
     /// options: [`ops::tensor_list_split`](crate::ops::tensor_list_split).
     #[track_caller]
     pub fn tensor_list_split(&self, element_shape: impl Operand, lengths: impl Operand) -> Self {
-        self.apply("TensorListSplit", |_, node| Ok(node.input(element_shape.operand(self.graph(), None)?).input(lengths.operand(self.graph(), Some(DType::I64))?)))
+        self.apply("TensorListSplit", |_, node| node.operand(element_shape, None)?.operand(lengths, Some(DType::I64)))
     }
 
     /// The tensor with the updates added at the coordinates. This value is `tensor`; options:
     /// [`ops::tensor_scatter_add`](crate::ops::tensor_scatter_add).
     #[track_caller]
     pub fn tensor_scatter_add(&self, indices: impl Operand, updates: impl Operand) -> Self {
-        self.apply("TensorScatterAdd", |like, node| Ok(node.input(indices.operand(self.graph(), None)?).input(updates.operand(self.graph(), Some(like))?)))
+        self.apply("TensorScatterAdd", |like, node| node.operand(indices, None)?.operand(updates, Some(like)))
     }
 
     /// The larger of what is at the coordinates and the updates for it. This value is `tensor`; options:
     /// [`ops::tensor_scatter_max`](crate::ops::tensor_scatter_max).
     #[track_caller]
     pub fn tensor_scatter_max(&self, indices: impl Operand, updates: impl Operand) -> Self {
-        self.apply("TensorScatterMax", |like, node| Ok(node.input(indices.operand(self.graph(), None)?).input(updates.operand(self.graph(), Some(like))?)))
+        self.apply("TensorScatterMax", |like, node| node.operand(indices, None)?.operand(updates, Some(like)))
     }
 
     /// The smaller of what is at the coordinates and the updates for it. This value is `tensor`; options:
     /// [`ops::tensor_scatter_min`](crate::ops::tensor_scatter_min).
     #[track_caller]
     pub fn tensor_scatter_min(&self, indices: impl Operand, updates: impl Operand) -> Self {
-        self.apply("TensorScatterMin", |like, node| Ok(node.input(indices.operand(self.graph(), None)?).input(updates.operand(self.graph(), Some(like))?)))
+        self.apply("TensorScatterMin", |like, node| node.operand(indices, None)?.operand(updates, Some(like)))
     }
 
     /// The tensor with the updates subtracted at the coordinates. This value is `tensor`; options:
     /// [`ops::tensor_scatter_sub`](crate::ops::tensor_scatter_sub).
     #[track_caller]
     pub fn tensor_scatter_sub(&self, indices: impl Operand, updates: impl Operand) -> Self {
-        self.apply("TensorScatterSub", |like, node| Ok(node.input(indices.operand(self.graph(), None)?).input(updates.operand(self.graph(), Some(like))?)))
+        self.apply("TensorScatterSub", |like, node| node.operand(indices, None)?.operand(updates, Some(like)))
     }
 
     /// The tensor with the updates in place of what is at the coordinates. This value is `tensor`; options:
     /// [`ops::tensor_scatter_update`](crate::ops::tensor_scatter_update).
     #[track_caller]
     pub fn tensor_scatter_update(&self, indices: impl Operand, updates: impl Operand) -> Self {
-        self.apply("TensorScatterUpdate", |like, node| Ok(node.input(indices.operand(self.graph(), None)?).input(updates.operand(self.graph(), Some(like))?)))
+        self.apply("TensorScatterUpdate", |like, node| node.operand(indices, None)?.operand(updates, Some(like)))
     }
 
     /// The input with the value where StridedSlice would take from it. This value is `input`; options:
     /// [`ops::tensor_strided_slice_update`](crate::ops::tensor_strided_slice_update).
     #[track_caller]
     pub fn tensor_strided_slice_update(&self, begin: impl Operand, end: impl Operand, strides: impl Operand, value: impl Operand) -> Self {
-        self.apply("TensorStridedSliceUpdate", |like, node| Ok(node.input(begin.operand(self.graph(), None)?).input(end.operand(self.graph(), None)?).input(strides.operand(self.graph(), None)?).input(value.operand(self.graph(), Some(like))?)))
+        self.apply("TensorStridedSliceUpdate", |like, node| node.operand(begin, None)?.operand(end, None)?.operand(strides, None)?.operand(value, Some(like)))
     }
 
     /// The input repeated multiples\[i\] times along each dimension i. This value is `input`; options:
     /// [`ops::tile`](crate::ops::tile).
     #[track_caller]
     pub fn tile(&self, multiples: impl Operand) -> Self {
-        self.apply("Tile", |_, node| Ok(node.input(multiples.operand(self.graph(), None)?)))
+        self.apply("Tile", |_, node| node.operand(multiples, None))
     }
 
     /// Dimension i of the result is dimension perm\[i\] of x. This value is `x`; options:
     /// [`ops::transpose`](crate::ops::transpose).
     #[track_caller]
     pub fn transpose(&self, perm: impl Operand) -> Self {
-        self.apply("Transpose", |_, node| Ok(node.input(perm.operand(self.graph(), None)?)))
+        self.apply("Transpose", |_, node| node.operand(perm, None))
     }
 
     /// x / y of integers, cut towards zero, with broadcasting. This value is `x`; options:
     /// [`ops::truncate_div`](crate::ops::truncate_div).
     #[track_caller]
     pub fn truncate_div(&self, y: impl Operand) -> Self {
-        self.apply("TruncateDiv", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("TruncateDiv", |like, node| node.operand(y, Some(like)))
     }
 
     /// The remainder of TruncateDiv, with broadcasting; it has the sign of x. This value is `x`; options:
     /// [`ops::truncate_mod`](crate::ops::truncate_mod).
     #[track_caller]
     pub fn truncate_mod(&self, y: impl Operand) -> Self {
-        self.apply("TruncateMod", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("TruncateMod", |like, node| node.operand(y, Some(like)))
     }
 
     /// The coordinates of flat indices in a tensor of shape dims, a column for each. This value is `indices`; options:
     /// [`ops::unravel_index`](crate::ops::unravel_index).
     #[track_caller]
     pub fn unravel_index(&self, dims: impl Operand) -> Self {
-        self.apply("UnravelIndex", |like, node| Ok(node.input(dims.operand(self.graph(), Some(like))?)))
+        self.apply("UnravelIndex", |like, node| node.operand(dims, Some(like)))
     }
 
     /// Row s is the largest of the rows of data whose id is s; negative ids are dropped. This value is `data`; options:
     /// [`ops::unsorted_segment_max`](crate::ops::unsorted_segment_max).
     #[track_caller]
     pub fn unsorted_segment_max(&self, segment_ids: impl Operand, num_segments: impl Operand) -> Self {
-        self.apply("UnsortedSegmentMax", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?).input(num_segments.operand(self.graph(), None)?)))
+        self.apply("UnsortedSegmentMax", |_, node| node.operand(segment_ids, None)?.operand(num_segments, None))
     }
 
     /// Row s is the smallest of the rows of data whose id is s; negative ids are dropped. This value is `data`;
     /// options: [`ops::unsorted_segment_min`](crate::ops::unsorted_segment_min).
     #[track_caller]
     pub fn unsorted_segment_min(&self, segment_ids: impl Operand, num_segments: impl Operand) -> Self {
-        self.apply("UnsortedSegmentMin", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?).input(num_segments.operand(self.graph(), None)?)))
+        self.apply("UnsortedSegmentMin", |_, node| node.operand(segment_ids, None)?.operand(num_segments, None))
     }
 
     /// Row s is the product of the rows of data whose id is s; negative ids are dropped. This value is `data`; options:
     /// [`ops::unsorted_segment_prod`](crate::ops::unsorted_segment_prod).
     #[track_caller]
     pub fn unsorted_segment_prod(&self, segment_ids: impl Operand, num_segments: impl Operand) -> Self {
-        self.apply("UnsortedSegmentProd", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?).input(num_segments.operand(self.graph(), None)?)))
+        self.apply("UnsortedSegmentProd", |_, node| node.operand(segment_ids, None)?.operand(num_segments, None))
     }
 
     /// Row s is the sum of the rows of data whose id is s; negative ids are dropped. This value is `data`; options:
     /// [`ops::unsorted_segment_sum`](crate::ops::unsorted_segment_sum).
     #[track_caller]
     pub fn unsorted_segment_sum(&self, segment_ids: impl Operand, num_segments: impl Operand) -> Self {
-        self.apply("UnsortedSegmentSum", |_, node| Ok(node.input(segment_ids.operand(self.graph(), None)?).input(num_segments.operand(self.graph(), None)?)))
+        self.apply("UnsortedSegmentSum", |_, node| node.operand(segment_ids, None)?.operand(num_segments, None))
     }
 
     /// The last place in the sorted row where the value could stand. This value is `sorted_inputs`; options:
     /// [`ops::upper_bound`](crate::ops::upper_bound).
     #[track_caller]
     pub fn upper_bound(&self, values: impl Operand) -> Self {
-        self.apply("UpperBound", |like, node| Ok(node.input(values.operand(self.graph(), Some(like))?)))
+        self.apply("UpperBound", |like, node| node.operand(values, Some(like)))
     }
 
     /// The coordinates of the elements that are true, or not zero, in order. This value is `input`; options:
@@ -2237,20 +2237,20 @@ impl<'g> Expr<'g> {
     /// x / y, or 0 where x is 0; with broadcasting. This value is `x`; options: [`ops::xdivy`](crate::ops::xdivy).
     #[track_caller]
     pub fn xdivy(&self, y: impl Operand) -> Self {
-        self.apply("Xdivy", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Xdivy", |like, node| node.operand(y, Some(like)))
     }
 
     /// x log(1 + y), or 0 where x is 0; with broadcasting. This value is `x`; options:
     /// [`ops::xlog1py`](crate::ops::xlog1py).
     #[track_caller]
     pub fn xlog1py(&self, y: impl Operand) -> Self {
-        self.apply("Xlog1py", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Xlog1py", |like, node| node.operand(y, Some(like)))
     }
 
     /// x log(y), or 0 where x is 0; with broadcasting. This value is `x`; options: [`ops::xlogy`](crate::ops::xlogy).
     #[track_caller]
     pub fn xlogy(&self, y: impl Operand) -> Self {
-        self.apply("Xlogy", |like, node| Ok(node.input(y.operand(self.graph(), Some(like))?)))
+        self.apply("Xlogy", |like, node| node.operand(y, Some(like)))
     }
 
     /// Zeros in the shape of x. This value is `x`; options: [`ops::zeros_like`](crate::ops::zeros_like).
@@ -2262,6 +2262,6 @@ impl<'g> Expr<'g> {
     /// The Hurwitz zeta function. This value is `x`; options: [`ops::zeta`](crate::ops::zeta).
     #[track_caller]
     pub fn zeta(&self, q: impl Operand) -> Self {
-        self.apply("Zeta", |like, node| Ok(node.input(q.operand(self.graph(), Some(like))?)))
+        self.apply("Zeta", |like, node| node.operand(q, Some(like)))
     }
 }

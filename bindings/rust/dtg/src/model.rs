@@ -9,7 +9,7 @@ use std::time::Duration;
 use dtg_sys as sys;
 
 use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result, check, text};
+use crate::error::{Error, ErrorKind, Result, built, check, placed, text};
 use crate::graph::{Graph, Value};
 use crate::handle::{Handle, nanoseconds, string};
 use crate::scope::{self, Scope, Scoped};
@@ -186,7 +186,7 @@ impl VariableSpec<'_> {
     // Name and dimensions are lent.
     pub(crate) fn raw(&self) -> Result<sys::dtg_variable_spec> {
         if self.name.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArgument, "a variable needs a name: VariableSpec::new(\"w\")"));
+            return Err(Error::found(ErrorKind::InvalidArgument, "a variable needs a name: VariableSpec::new(\"w\")"));
         }
         Ok(sys::dtg_variable_spec {
             name: self.name.as_ptr().cast(),
@@ -205,9 +205,10 @@ impl VariableSpec<'_> {
 
 impl Model {
     /// A model without variables, adding to a graph, which may have nodes.
+    #[track_caller]
     pub fn new(graph: Graph, seed: u64) -> Result<Self> {
         // SAFETY: an open graph.
-        let handle = unsafe { Handle::create(|out| sys::dtg_model_create(graph.raw(), seed, out)) }?;
+        let handle = placed(unsafe { Handle::create(|out| sys::dtg_model_create(graph.raw(), seed, out)) })?;
         Ok(Self { handle, graph })
     }
 
@@ -220,9 +221,10 @@ impl Model {
 
     /// A model of the variables that a graph has already: after [`Graph::import`], or built by hand. Those of floating-point numbers are
     /// trainable, but for what is named like an optimizer's slots.
+    #[track_caller]
     pub fn import(graph: Graph, seed: u64) -> Result<Self> {
         // SAFETY: an open graph.
-        let handle = unsafe { Handle::create(|out| sys::dtg_model_import(graph.raw(), seed, out)) }?;
+        let handle = placed(unsafe { Handle::create(|out| sys::dtg_model_import(graph.raw(), seed, out)) })?;
         Ok(Self { handle, graph })
     }
 
@@ -241,14 +243,16 @@ impl Model {
     }
 
     /// Builds inside a scope of the graph, which is left at the end, also when building fails.
+    #[track_caller]
     pub fn within<R>(&self, scope: Scope<'_>, build: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
         scope::within(self, scope, build)
     }
 
     /// Adds a variable; its handle is made on the device of the open device scope, its first value beside it. Errors: `InvalidArgument`
     /// (a name that is empty or that no node can have, dimensions below 0).
+    #[track_caller]
     pub fn add_variable(&self, spec: &VariableSpec<'_>) -> Result<Variable> {
-        let raw = spec.raw()?;
+        let raw = placed(spec.raw())?;
         let model = self.raw();
         // SAFETY: an open model; the spec outlives the call.
         variable(|out| unsafe { sys::dtg_model_add_variable(model, &raw, out) })
@@ -261,6 +265,7 @@ impl Model {
     }
 
     /// Variable `i`. Errors: `OutOfRange`.
+    #[track_caller]
     pub fn variable(&self, i: usize) -> Result<Variable> {
         let model = self.raw();
         // SAFETY: an open model.
@@ -273,6 +278,7 @@ impl Model {
     }
 
     /// The variable of that name. Errors: `NotFound`.
+    #[track_caller]
     pub fn find_variable(&self, name: &str) -> Result<Variable> {
         let model = self.raw();
         // SAFETY: an open model, a text with its length.
@@ -280,6 +286,7 @@ impl Model {
     }
 
     /// The int64 scalar variable that counts training steps; made when first asked for.
+    #[track_caller]
     pub fn global_step(&self) -> Result<Variable> {
         let model = self.raw();
         // SAFETY: an open model.
@@ -288,6 +295,7 @@ impl Model {
 
     /// The target that gives every variable so far its first value. Ask when the model is complete: variables that come later are
     /// not covered.
+    #[track_caller]
     pub fn init(&self) -> Result<Value> {
         // SAFETY: an open model.
         self.node_of(|model, out| unsafe { sys::dtg_model_init(model, out) })
@@ -344,19 +352,21 @@ impl Model {
 
     /// From here on layers and [`Model::add_variable`] answer the variables that the model has, from the first, in their order, until
     /// all have been asked for. Errors later: asking for another name, type or shape is `FailedPrecondition`.
+    #[track_caller]
     pub fn next_tower(&self) -> Result<()> {
         // SAFETY: an open model.
-        unsafe { check(sys::dtg_model_next_tower(self.raw())) }
+        unsafe { built(sys::dtg_model_next_tower(self.raw())) }
     }
 
     /// The value that a function of the ABI adds to the model.
+    #[track_caller]
     pub(crate) fn node_of(
         &self,
         add: impl FnOnce(*mut sys::dtg_model, *mut sys::dtg_value) -> *mut sys::dtg_error,
     ) -> Result<Value> {
         let mut out = Value::NONE;
         // SAFETY: the answer of a function of the ABI.
-        unsafe { check(add(self.raw(), &mut out)) }?;
+        unsafe { built(add(self.raw(), &mut out)) }?;
         Ok(Value(out))
     }
 }
@@ -381,11 +391,12 @@ impl fmt::Debug for Model {
     }
 }
 
+#[track_caller]
 pub(crate) fn variable(ask: impl FnOnce(*mut sys::dtg_variable) -> *mut sys::dtg_error) -> Result<Variable> {
     let mut out = sys::dtg_variable::INIT;
     // SAFETY: the answer of a function of the ABI; the name ends with NUL and lives as long as the graph.
     unsafe {
-        check(ask(&mut out))?;
+        built(ask(&mut out))?;
         Ok(Variable {
             name: text(out.name),
             dtype: DType(out.dtype),

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::error::Result;
+use crate::error::{Result, placed};
 use crate::graph::Value;
 use crate::layers::{Activation, Conv2D, Dense, Embedding, Pool2D};
 use crate::model::Model;
@@ -35,14 +35,16 @@ use crate::model::Model;
 /// # Ok::<(), dtg::Error>(())
 /// ```
 pub trait Module {
-    /// Adds what leads from x to the output, with new variables each time it is called (but for layers that say `weights_of`).
+    /// Adds what leads from x to the output, with new variables each time it is called (but for layers that say `weights_of`). Errors of a
+    /// row of modules that is given to [`Model::forward`] name that line, and of a module of the program's own the line inside it.
     fn forward(&self, model: &Model, x: Value) -> Result<Value>;
 }
 
 impl Model {
     /// x through a module.
+    #[track_caller]
     pub fn forward(&self, x: Value, module: &(impl Module + ?Sized)) -> Result<Value> {
-        module.forward(self, x)
+        placed(module.forward(self, x))
     }
 }
 
@@ -82,6 +84,7 @@ impl<F> fmt::Debug for Lambda<F> {
 macro_rules! modules {
     ($($type:ty => |$module:ident, $model:ident, $x:ident| $forward:expr;)*) => {$(
         impl Module for $type {
+            #[track_caller]
             fn forward(&self, $model: &Model, $x: Value) -> Result<Value> {
                 let $module = self;
                 $forward
@@ -102,36 +105,42 @@ modules! {
 }
 
 impl<F: Fn(&Model, Value) -> Result<Value>> Module for Lambda<F> {
+    #[track_caller]
     fn forward(&self, model: &Model, x: Value) -> Result<Value> {
-        (self.0)(model, x)
+        placed((self.0)(model, x))
     }
 }
 
 impl<M: Module + ?Sized> Module for &M {
+    #[track_caller]
     fn forward(&self, model: &Model, x: Value) -> Result<Value> {
         (**self).forward(model, x)
     }
 }
 
 impl<M: Module + ?Sized> Module for Box<M> {
+    #[track_caller]
     fn forward(&self, model: &Model, x: Value) -> Result<Value> {
         (**self).forward(model, x)
     }
 }
 
 impl<M: Module> Module for [M] {
+    #[track_caller]
     fn forward(&self, model: &Model, x: Value) -> Result<Value> {
-        self.iter().try_fold(x, |x, module| module.forward(model, x))
+        placed(self.iter().try_fold(x, |x, module| module.forward(model, x)))
     }
 }
 
 impl<M: Module, const N: usize> Module for [M; N] {
+    #[track_caller]
     fn forward(&self, model: &Model, x: Value) -> Result<Value> {
         self.as_slice().forward(model, x)
     }
 }
 
 impl<M: Module> Module for Vec<M> {
+    #[track_caller]
     fn forward(&self, model: &Model, x: Value) -> Result<Value> {
         self.as_slice().forward(model, x)
     }

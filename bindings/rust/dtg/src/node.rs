@@ -7,6 +7,7 @@ use dtg_sys as sys;
 use crate::control::Function;
 use crate::dtype::DType;
 use crate::error::{Result, check};
+use crate::expr::Operand;
 use crate::graph::{Graph, Value};
 use crate::handle::{given, name_of};
 use crate::tensor::Tensor;
@@ -128,6 +129,12 @@ impl<'g> Node<'g> {
         self
     }
 
+    /// One more input: what stands beside an expression, of the type `like` where it is a number.
+    pub(crate) fn operand(self, operand: impl Operand, like: Option<DType>) -> Result<Self> {
+        let value = operand.operand(self.graph, like, self.location)?;
+        Ok(self.input(value))
+    }
+
     /// An attribute that neither the inputs nor a default decide.
     pub fn attr(mut self, name: &'static str, value: impl Into<Attr>) -> Self {
         self.attrs.push((name, value.into()));
@@ -210,7 +217,8 @@ impl<'g> Node<'g> {
         };
         // SAFETY: an open graph; everything that the spec names outlives the call, with its length. Value is
         // dtg_value (repr(transparent)).
-        unsafe { check(sys::dtg_graph_add_op(self.graph.raw(), &spec, outs.as_mut_ptr().cast(), outs.len())) }
+        let added = unsafe { check(sys::dtg_graph_add_op(self.graph.raw(), &spec, outs.as_mut_ptr().cast(), outs.len())) };
+        added.map_err(|error| error.at(self.op, self.location))
     }
 }
 

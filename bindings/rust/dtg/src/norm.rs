@@ -70,6 +70,7 @@ impl Model {
     /// with mean and variance of the batch over all dimensions but the last; otherwise with the moving ones. Each step of
     /// [`Model::minimize`] and its kin moves those by 1 - momentum of the way to the batch's, whatever the optimizer; with several workers
     /// or towers, to the mean of theirs. A step that is run with `training` false leaves them as they are.
+    #[track_caller]
     pub fn batch_norm(&self, x: Value, layer: &BatchNorm<'_>) -> Result<Value> {
         let (name, name_len) = name_of(layer.name);
         let (weights_of, weights_of_len) = name_of(layer.weights_of);
@@ -91,6 +92,7 @@ impl Model {
 
     /// `gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with mean and variance of each vector along the last dimension of x, rank 1
     /// to 8.
+    #[track_caller]
     pub fn layer_norm(&self, x: Value, layer: &Norm<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -98,6 +100,7 @@ impl Model {
     }
 
     /// `scale * x / sqrt(mean of x² + epsilon)`, likewise.
+    #[track_caller]
     pub fn rms_norm(&self, x: Value, layer: &Norm<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.
@@ -107,6 +110,7 @@ impl Model {
     /// As layer normalization, with mean and variance of each example and each of `groups` equal groups of channels of
     /// `x[batch, ..., channels]`, rank 2 to 8; as many groups as channels is instance normalization. Errors: `InvalidArgument` also where
     /// the channels cannot be cut so.
+    #[track_caller]
     pub fn group_norm(&self, x: Value, layer: &Norm<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: see above.

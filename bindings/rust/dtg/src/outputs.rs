@@ -25,23 +25,29 @@ impl Outputs {
 
     /// Tensor `i`. Errors: `OutOfRange`.
     pub fn tensor(&self, i: usize) -> Result<&Tensor> {
-        self.0.get(i).ok_or_else(|| Error::new(ErrorKind::OutOfRange, format!("output {i} of a run that fetched {}", self.0.len())))
+        self.0
+            .get(i)
+            .ok_or_else(|| Error::found(ErrorKind::OutOfRange, format!("output {i} of a run that fetched {}", self.0.len())))
     }
 
     /// The elements of tensor `i`. Errors: `OutOfRange`, `InvalidArgument` (another type).
     pub fn slice<T: Element>(&self, i: usize) -> Result<&[T]> {
-        self.tensor(i)?.as_slice()
+        of_output(i, self.tensor(i)?.as_slice())
     }
 
     /// The one element of tensor `i`. Errors: `OutOfRange`, `InvalidArgument` (another type, more elements).
     pub fn scalar<T: Element>(&self, i: usize) -> Result<T> {
-        self.tensor(i)?.to_scalar()
+        of_output(i, self.tensor(i)?.to_scalar())
     }
 
     /// The tensors.
     pub fn into_vec(self) -> Vec<Tensor> {
         self.0
     }
+}
+
+fn of_output<T>(i: usize, read: Result<T>) -> Result<T> {
+    read.map_err(|error| error.within(&format!("output {i} of the run")))
 }
 
 impl IntoIterator for Outputs {

@@ -2,7 +2,7 @@
 
 use dtg_sys as sys;
 
-use crate::error::{Result, check};
+use crate::error::{Result, built};
 use crate::graph::Value;
 use crate::handle::name_of;
 use crate::model::{Initializer, Model};
@@ -115,6 +115,7 @@ impl AttentionCache {
 // outlive the call.
 impl Model {
     /// `x[batch, steps, width]` plus the vector of each step's place.
+    #[track_caller]
     pub fn position_embedding(&self, x: Value, layer: &PositionEmbedding<'_>) -> Result<Value> {
         let (name, name_len) = name_of(layer.name);
         let (weights_of, weights_of_len) = name_of(layer.weights_of);
@@ -139,6 +140,7 @@ impl Model {
 
     /// One row `[batch, width]` per bag of `ids[batch, places]`. Beyond a bag's length nothing is looked up, and no row gets a gradient; an
     /// empty bag gives zeros.
+    #[track_caller]
     pub fn embedding_bag(&self, ids: Value, layer: &EmbeddingBag<'_>) -> Result<Value> {
         let (name, name_len) = name_of(layer.name);
         let (weights_of, weights_of_len) = name_of(layer.weights_of);
@@ -164,6 +166,7 @@ impl Model {
     }
 
     /// x with that noise, the share or deviation being `amount`; `step` and `training` as in [`Model::dropout`].
+    #[track_caller]
     pub fn noise(&self, x: Value, kind: Noise, amount: f64, step: Value, training: Option<Value>) -> Result<Value> {
         let training = Value::or_none(training);
         let kind = match kind {
@@ -178,12 +181,14 @@ impl Model {
 
     /// `x[batch, ..., channels]` with `sizes` entries along the dimensions between, each the mean of its share of them. The dimensions of x
     /// must be known.
+    #[track_caller]
     pub fn adaptive_avg_pool(&self, x: Value, sizes: &[i64]) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_adaptive_pool(model, x.0, sizes.as_ptr(), sizes.len(), 0, out) })
     }
 
     /// The greatest, likewise.
+    #[track_caller]
     pub fn adaptive_max_pool(&self, x: Value, sizes: &[i64]) -> Result<Value> {
         // SAFETY: see above.
         self.node_of(|model, out| unsafe { sys::dtg_nn_adaptive_pool(model, x.0, sizes.as_ptr(), sizes.len(), 1, out) })
@@ -191,16 +196,18 @@ impl Model {
 
     /// The cache of the places of `value[batch, places, in]`, with room for `longest` in all; 0: for those only. Give the layer the
     /// `weights_of` of the one that was trained.
+    #[track_caller]
     pub fn attention_cache(&self, value: Value, layer: &Attention<'_>, longest: i64) -> Result<AttentionCache> {
         let raw = layer.raw();
         let mut cache = sys::dtg_attention_cache::INIT;
         // SAFETY: see above.
-        unsafe { check(sys::dtg_nn_attention_cache(self.raw(), value.0, &raw, longest, &mut cache)) }?;
+        unsafe { built(sys::dtg_nn_attention_cache(self.raw(), value.0, &raw, longest, &mut cache)) }?;
         Ok(AttentionCache::of(&cache))
     }
 
     /// What [`Model::attention`] gives for the next places, `query[batch, places, in]`, with their keys and values written into the cache,
     /// and each seeing all up to its own; and the cache as it is then. Places that do not fit are an error of the run.
+    #[track_caller]
     pub fn attention_step(&self, query: Value, layer: &Attention<'_>, cache: &AttentionCache) -> Result<(Value, AttentionCache)> {
         let raw = layer.raw();
         let mut after = cache.raw();

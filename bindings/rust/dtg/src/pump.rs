@@ -42,7 +42,7 @@ impl End {
         let mut state = lock(&self.0);
         match std::mem::replace(&mut *state, State::Taken) {
             State::There(end) => Poll::Ready(end),
-            State::Taken => Poll::Ready(Err(Error::new(ErrorKind::FailedPrecondition, "the end of a run was asked for twice"))),
+            State::Taken => Poll::Ready(Err(Error::found(ErrorKind::FailedPrecondition, "the end of a run was asked for twice"))),
             State::Awaited(waker) if waker.will_wake(context.waker()) => {
                 *state = State::Awaited(waker);
                 Poll::Pending
@@ -132,7 +132,7 @@ fn enter(end: &Arc<End>) -> Result<(Arc<Queue>, u64)> {
             let idle = pump.rest();
             drop(pump);
             drop((queue, idle));
-            return Err(Error::new(
+            return Err(Error::found(
                 ErrorKind::ResourceExhausted,
                 format!("start the thread that waits for the ends of runs: {error}"),
             ));

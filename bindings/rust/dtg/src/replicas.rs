@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dtg_sys as sys;
 
-use crate::error::{Result, check};
+use crate::error::{Result, built};
 use crate::graph::{Gradient, Value};
 use crate::handle::or_default;
 use crate::model::Model;
@@ -62,6 +62,7 @@ impl Model {
     /// gradients of its share of the batch, and applies the mean over the members, which all have to the bit: that of
     /// [`Model::minimize_towers`] over the same losses in the order of the ranks. Join the group before the first step
     /// ([`crate::Group::join`]), and connect the session to the member's server.
+    #[track_caller]
     pub fn minimize_all_reduce(&self, loss: Value, optimizer: &Optimizer, how: &AllReduce) -> Result<Training> {
         let raw = sys::dtg_all_reduce {
             group_key: how.group_key,
@@ -73,7 +74,7 @@ impl Model {
         };
         let mut out = sys::dtg_training::INIT;
         // SAFETY: an open model; structs of these sizes.
-        unsafe { check(sys::dtg_nn_minimize_all_reduce(self.raw(), loss.0, &optimizer.raw(), &raw, &mut out)) }?;
+        unsafe { built(sys::dtg_nn_minimize_all_reduce(self.raw(), loss.0, &optimizer.raw(), &raw, &mut out)) }?;
         Ok(Training::of(&out))
     }
 }
@@ -150,14 +151,16 @@ impl Replicated {
 impl Model {
     /// Adds one worker's share of training on `loss`: gradients with respect to every trainable variable so far, and what the mode does
     /// with them. Ask [`Model::init`] afterwards. Errors: `InvalidArgument`, `FailedPrecondition` (no trainable variable).
+    #[track_caller]
     pub fn minimize_replicated(&self, loss: Value, optimizer: &Optimizer, replication: &Replication) -> Result<Replicated> {
         let mut out = sys::dtg_replicated::INIT;
         // SAFETY: an open model; structs of these sizes.
-        unsafe { check(sys::dtg_nn_minimize_replicated(self.raw(), loss.0, &optimizer.raw(), &replication.raw(), &mut out)) }?;
+        unsafe { built(sys::dtg_nn_minimize_replicated(self.raw(), loss.0, &optimizer.raw(), &replication.raw(), &mut out)) }?;
         Ok(Replicated::of(&out))
     }
 
     /// The same for gradients of one's own: pairs of a variable's handle and its gradient.
+    #[track_caller]
     pub fn apply_replicated(
         &self,
         gradients: &[(Value, Gradient)],
@@ -169,7 +172,7 @@ impl Model {
         // SAFETY: an open model; structs of these sizes, arrays of one length.
         unsafe {
             let (handles, count) = (Value::raw(&handles), gradients.len());
-            check(sys::dtg_nn_apply_replicated(
+            built(sys::dtg_nn_apply_replicated(
                 self.raw(),
                 handles,
                 gradients.as_ptr(),

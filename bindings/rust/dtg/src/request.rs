@@ -163,13 +163,13 @@ impl<'a> Request<'a> {
     /// are shared with them and cannot be written any more. Errors: those found before the run starts.
     pub fn start(mut self) -> Result<Run> {
         if self.into.iter().any(Option::is_some) {
-            return Err(Error::new(
+            return Err(Error::found(
                 ErrorKind::InvalidArgument,
                 "start a run with fetch_into: it could end after the tensor is gone; use fetch, or call() instead of start()",
             ));
         }
         if self.cancellation.is_some() {
-            return Err(Error::new(
+            return Err(Error::found(
                 ErrorKind::InvalidArgument,
                 "start a run with a cancellation: only call() takes one; cancel the run itself, or drop it",
             ));
@@ -205,5 +205,5 @@ impl<'a> Request<'a> {
 }
 
 pub(crate) fn late() -> Error {
-    Error::new(ErrorKind::DeadlineExceeded, "run: its timeout is zero, so no time is left; nothing has run".to_owned())
+    Error::found(ErrorKind::DeadlineExceeded, "run: its timeout is zero, so no time is left; nothing has run".to_owned())
 }

@@ -113,7 +113,7 @@ impl Future for Run {
     type Output = Result<Outputs>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let again = || Error::new(ErrorKind::FailedPrecondition, "a run was polled again after it gave its result");
+        let again = || Error::found(ErrorKind::FailedPrecondition, "a run was polled again after it gave its result");
         match &mut self.0 {
             Way::Over(result) => Poll::Ready(result.take().unwrap_or_else(|| Err(again()))),
             Way::UnderWay { taken: true, .. } => Poll::Ready(Err(again())),

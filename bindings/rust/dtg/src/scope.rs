@@ -6,7 +6,7 @@ use std::ptr::null;
 use dtg_sys as sys;
 
 use crate::cluster::Cluster;
-use crate::error::{Result, check};
+use crate::error::{Result, built};
 use crate::graph::{Graph, Value};
 use crate::handle::{Texts, c_string};
 
@@ -86,6 +86,7 @@ impl Scoped for Graph {
 }
 
 /// Builds inside a scope and leaves it, whatever happens.
+#[track_caller]
 pub(crate) fn within<T: Scoped, R>(owner: &T, scope: Scope<'_>, build: impl FnOnce(&T) -> Result<R>) -> Result<R> {
     struct Inside<'a, 's, T: Scoped>(&'a T, Scope<'s>);
     impl<T: Scoped> Drop for Inside<'_, '_, T> {
@@ -101,32 +102,35 @@ pub(crate) fn within<T: Scoped, R>(owner: &T, scope: Scope<'_>, build: impl FnOn
 
 impl Graph {
     /// Builds inside a scope, which is left at the end, also when building fails.
+    #[track_caller]
     pub fn within<R>(&self, scope: Scope<'_>, build: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
         within(self, scope, build)
     }
 
     /// Enters a scope until the matching [`Graph::pop`]. Errors: `InvalidArgument` for a name that cannot be read.
+    #[track_caller]
     pub fn push(&self, scope: Scope<'_>) -> Result<()> {
         let raw = self.raw();
         // SAFETY: an open graph; texts and arrays with their lengths.
         unsafe {
             match scope {
-                Scope::Name(name) => check(sys::dtg_graph_push_name_scope(raw, name.as_ptr().cast(), name.len())),
-                Scope::Device(device) => check(sys::dtg_graph_push_device(raw, device.as_ptr().cast(), device.len())),
-                Scope::NoDevice => check(sys::dtg_graph_push_device(raw, null(), 0)),
+                Scope::Name(name) => built(sys::dtg_graph_push_name_scope(raw, name.as_ptr().cast(), name.len())),
+                Scope::Device(device) => built(sys::dtg_graph_push_device(raw, device.as_ptr().cast(), device.len())),
+                Scope::NoDevice => built(sys::dtg_graph_push_device(raw, null(), 0)),
                 Scope::Setter(setter) => push_setter(raw, setter),
-                Scope::Controls(values) => check(sys::dtg_graph_push_controls(raw, Value::raw(values), values.len())),
-                Scope::Colocate(value) => check(sys::dtg_graph_push_colocation(raw, value.0)),
-                Scope::Recompute => check(sys::dtg_graph_push_recompute(raw)),
+                Scope::Controls(values) => built(sys::dtg_graph_push_controls(raw, Value::raw(values), values.len())),
+                Scope::Colocate(value) => built(sys::dtg_graph_push_colocation(raw, value.0)),
+                Scope::Recompute => built(sys::dtg_graph_push_recompute(raw)),
             }
         }
     }
 
     /// Leaves the innermost scope of the same sort (what it holds does not matter). Errors: `FailedPrecondition` when there is none.
+    #[track_caller]
     pub fn pop(&self, scope: Scope<'_>) -> Result<()> {
         // SAFETY: an open graph.
         unsafe {
-            check(match scope {
+            built(match scope {
                 Scope::Name(_) => sys::dtg_graph_pop_name_scope(self.raw()),
                 Scope::Device(_) | Scope::NoDevice | Scope::Setter(_) => sys::dtg_graph_pop_device(self.raw()),
                 Scope::Controls(_) => sys::dtg_graph_pop_controls(self.raw()),
@@ -139,6 +143,7 @@ impl Graph {
 
 /// # Safety
 /// `graph` is open and used by this thread alone.
+#[track_caller]
 unsafe fn push_setter(graph: *mut sys::dtg_graph, setter: &DeviceSetter<'_>) -> Result<()> {
     let ps_device = setter.ps_device.map(|device| c_string(device, "the ps device")).transpose()?;
     let worker_device = setter.worker_device.map(|device| c_string(device, "the worker device")).transpose()?;
@@ -158,5 +163,5 @@ unsafe fn push_setter(graph: *mut sys::dtg_graph, setter: &DeviceSetter<'_>) -> 
         ..sys::dtg_device_setter::INIT
     };
     // SAFETY: the caller says so; everything that the setter names outlives the call.
-    unsafe { check(sys::dtg_graph_push_device_setter(graph, &raw)) }
+    unsafe { built(sys::dtg_graph_push_device_setter(graph, &raw)) }
 }

@@ -2,7 +2,7 @@
 
 use dtg_sys as sys;
 
-use crate::error::{Result, check};
+use crate::error::{Result, built};
 use crate::graph::Value;
 use crate::handle::name_of;
 use crate::model::{Initializer, Model};
@@ -160,6 +160,7 @@ impl Attention<'_> {
 impl Model {
     /// Runs over the steps of `x[batch, steps, in]`. An LSTM is one node; the others are a loop, whose products with x are made before it
     /// for all steps at once.
+    #[track_caller]
     pub fn recurrent(&self, x: Value, layer: &Recurrent<'_>) -> Result<RecurrentResult> {
         let (name, name_len) = name_of(layer.name);
         let (weights_of, weights_of_len) = name_of(layer.weights_of);
@@ -183,13 +184,14 @@ impl Model {
         };
         let mut out = sys::dtg_recurrent_result::INIT;
         // SAFETY: an open model, borrowed mutably; the struct and the names in it outlive the call.
-        unsafe { check(sys::dtg_nn_recurrent(self.raw(), x.0, &raw, &mut out)) }?;
+        unsafe { built(sys::dtg_nn_recurrent(self.raw(), x.0, &raw, &mut out)) }?;
         Ok(RecurrentResult { outputs: Value(out.outputs), hidden: Value(out.hidden), cell: Value::some(out.cell) })
     }
 
     /// For each head `softmax(q k' / sqrt(key_width)) v` with projections q of `query[batch, queries, in]`, k of the key and v of
     /// `value[batch, keys, in']`, the heads side by side projected to `[batch, queries, output_width]`. What the mask, the lengths or
     /// `causal` hide has no weight. Query, key and value are of one floating-point type; self-attention gives the same value for all.
+    #[track_caller]
     pub fn attention(&self, query: Value, value: Value, layer: &Attention<'_>) -> Result<Value> {
         let raw = layer.raw();
         // SAFETY: an open model, borrowed mutably; the struct and the names in it outlive the call.

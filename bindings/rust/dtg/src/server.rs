@@ -215,8 +215,8 @@ impl Server {
 
     /// Waits until the server has stopped: by [`Server::stop`], or because the chief ended the job. None waits for ever, zero only
     /// looks. Errors: `DeadlineExceeded` (it still runs).
-    pub fn join(&self, timeout: Option<Duration>) -> Result<()> {
-        let timeout = timeout.map_or(sys::DTG_INFINITE, |time| if time.is_zero() { 0 } else { nanoseconds(time) });
+    pub fn join(&self, timeout: impl Into<Option<Duration>>) -> Result<()> {
+        let timeout = timeout.into().map_or(sys::DTG_INFINITE, |time| if time.is_zero() { 0 } else { nanoseconds(time) });
         // SAFETY: an open server.
         unsafe { check(sys::dtg_server_join(self.raw(), timeout)) }
     }

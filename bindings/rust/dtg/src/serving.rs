@@ -118,7 +118,7 @@ impl Model {
         }?;
         // SAFETY: where the model was given, so was the session.
         let session = unsafe { Handle::adopt(session) }
-            .ok_or_else(|| Error::new(ErrorKind::Internal, "libdtg loaded a model and gave no session; please report it"))?;
+            .ok_or_else(|| Error::found(ErrorKind::Internal, "libdtg loaded a model and gave no session; please report it"))?;
         Ok((Self::adopt(model)?, Session::adopt(session)))
     }
 
@@ -138,7 +138,7 @@ impl Model {
     }
 
     /// [`Model::restore`] with names that differ, or for a part of the variables; the others keep what they have. What became of it is
-    /// JSON: path, variables, missing, extra, reshaped. Errors: `FailedPrecondition` names all variables that do not fit, `NotFound` (no
+    /// JSON: path, variables, missing, extra, reshaped; `.parse::<RestoreReport>()` has them as fields. Errors: `FailedPrecondition` names all variables that do not fit, `NotFound` (no
     /// file, or a rule that no variable meets), `DataLoss`.
     pub fn restore_from(&self, session: &Session, path: impl AsRef<Path>, options: &RestoreOptions<'_>) -> Result<String> {
         let path = path.as_ref().as_os_str().as_bytes();

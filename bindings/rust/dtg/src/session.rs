@@ -237,11 +237,11 @@ impl Session {
         unsafe { check(sys::dtg_session_reset(self.raw(), names.as_ptr(), names.len())) }
     }
 
-    /// Refuses new runs, cancels those under way and waits for their end, for so long; zero: not at all. May be called again. Errors: `DeadlineExceeded` when runs
-    /// have not ended yet.
-    pub fn close(&self, timeout: Duration) -> Result<()> {
+    /// Refuses new runs, cancels those under way and waits for their end, for so long; zero: not at all; None: the session's default. May be
+    /// called again. Errors: `DeadlineExceeded` when runs have not ended yet.
+    pub fn close(&self, timeout: impl Into<Option<Duration>>) -> Result<()> {
         // SAFETY: an open session.
-        unsafe { check(sys::dtg_session_close(self.raw(), nanoseconds(timeout))) }
+        unsafe { check(sys::dtg_session_close(self.raw(), or_default(timeout.into()))) }
     }
 
     /// Waits until all workers of the job (the tasks of the jobs "chief", "master" and "worker") wait at the barrier of that name, which

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dtg_sys as sys;
 
-use crate::error::{Result, check};
+use crate::error::{Result, built, check, placed};
 use crate::graph::Value;
 use crate::group::{Group, Reduction};
 use crate::handle::{Handle, Texts, c_string, or_default};
@@ -151,9 +151,10 @@ pub struct Strategy<'m> {
 
 impl<'m> Strategy<'m> {
     /// A strategy for a model. Errors: `InvalidArgument` (a device that is none, a device twice, a number that does not fit the kind).
+    #[track_caller]
     pub fn new(model: &'m Model, options: &StrategyOptions<'_>) -> Result<Self> {
-        let devices = Texts::new(options.devices, "a device")?;
-        let variables = options.variable_device.map(|device| c_string(device, "the device of variables")).transpose()?;
+        let devices = placed(Texts::new(options.devices, "a device"))?;
+        let variables = placed(options.variable_device.map(|device| c_string(device, "the device of variables")).transpose())?;
         let replication = options.replication.map(Replication::raw);
         let raw = sys::dtg_strategy_options {
             kind: match options.kind {
@@ -183,15 +184,16 @@ impl<'m> Strategy<'m> {
             ..sys::dtg_strategy_options::INIT
         };
         // SAFETY: an open model; what the options point to outlives the call.
-        let handle = unsafe { Handle::create(|out| sys::dtg_strategy_create(model.raw(), &raw, out)) }?;
+        let handle = placed(unsafe { Handle::create(|out| sys::dtg_strategy_create(model.raw(), &raw, out)) })?;
         Ok(Self { handle, model, _hooks: None })
     }
 
     /// A strategy of one's own: whatever is not said by a hook is done as by [`StrategyKind::Mirrored`], or as by
     /// [`StrategyKind::CentralStorage`] where a device of variables is given. Errors: as of [`Strategy::new`].
+    #[track_caller]
     pub fn custom(model: &'m Model, options: &CustomOptions<'_>, hooks: Hooks<'m>) -> Result<Self> {
-        let devices = Texts::new(options.devices, "a device")?;
-        let variables = options.variable_device.map(|device| c_string(device, "the device of variables")).transpose()?;
+        let devices = placed(Texts::new(options.devices, "a device"))?;
+        let variables = placed(options.variable_device.map(|device| c_string(device, "the device of variables")).transpose())?;
         let hooks = Rc::new(hooks);
         let called = hooks.raw();
         let raw = sys::dtg_strategy_options {
@@ -209,7 +211,7 @@ impl<'m> Strategy<'m> {
             ..sys::dtg_strategy_options::INIT
         };
         // SAFETY: an open model; what the options point to outlives the call, and the hooks the strategy.
-        let handle = unsafe { Handle::create(|out| sys::dtg_strategy_create(model.raw(), &raw, out)) }?;
+        let handle = placed(unsafe { Handle::create(|out| sys::dtg_strategy_create(model.raw(), &raw, out)) })?;
         Ok(Self { handle, model, _hooks: Some(hooks) })
     }
 
@@ -241,6 +243,7 @@ impl<'m> Strategy<'m> {
 
     /// Builds in the scope: variables that are made inside, by whatever layer, are the strategy's. Errors: `FailedPrecondition` (the scope
     /// of another strategy is open on the model).
+    #[track_caller]
     pub fn scope<R>(&self, build: impl FnOnce() -> Result<R>) -> Result<R> {
         struct Inside(*mut sys::dtg_strategy);
         impl Drop for Inside {
@@ -250,13 +253,14 @@ impl<'m> Strategy<'m> {
             }
         }
         // SAFETY: an open strategy.
-        unsafe { check(sys::dtg_strategy_enter(self.raw())) }?;
+        unsafe { built(sys::dtg_strategy_enter(self.raw())) }?;
         let _inside = Inside(self.raw());
         build()
     }
 
     /// Calls `build` once per replica, in order, each time in its replica context, with the replica's values of `inputs`, and gives its results
     /// as per-replica values. It runs nothing: sessions do. When it fails the model is as before.
+    #[track_caller]
     pub fn run<const N: usize>(
         &self,
         inputs: &[PerReplica],
@@ -273,40 +277,44 @@ impl<'m> Strategy<'m> {
         let mut made = [PerReplica(sys::dtg_per_replica { id: 0 }); N];
         for replica in 0..replicas {
             // SAFETY: an open strategy.
-            unsafe { check(sys::dtg_strategy_begin_replica(self.raw(), replica as i32)) }?;
+            unsafe { built(sys::dtg_strategy_begin_replica(self.raw(), replica as i32)) }?;
             let under = Under(self.raw());
-            let own = inputs.iter().map(|input| self.local(*input)).collect::<Result<Vec<_>>>()?;
+            let own = placed(inputs.iter().map(|input| self.local(*input)).collect::<Result<Vec<_>>>())?;
             let results = build(replica, &own)?;
             std::mem::forget(under);
             // SAFETY: an open strategy; two arrays of that length.
-            unsafe { check(sys::dtg_strategy_end_replica(self.raw(), Value::raw(&results), N, made.as_mut_ptr().cast())) }?;
+            unsafe { built(sys::dtg_strategy_end_replica(self.raw(), Value::raw(&results), N, made.as_mut_ptr().cast())) }?;
         }
         Ok(made)
     }
 
+    #[track_caller]
     fn value(&self, ask: impl FnOnce(*mut sys::dtg_strategy, *mut sys::dtg_value) -> *mut sys::dtg_error) -> Result<Value> {
         let mut out = Value::NONE;
         // SAFETY: the answer of a function of the ABI.
-        unsafe { check(ask(self.raw(), &mut out)) }?;
+        unsafe { built(ask(self.raw(), &mut out)) }?;
         Ok(Value(out))
     }
 
+    #[track_caller]
     fn per_replica(
         &self,
         ask: impl FnOnce(*mut sys::dtg_strategy, *mut sys::dtg_per_replica) -> *mut sys::dtg_error,
     ) -> Result<PerReplica> {
         let mut out = sys::dtg_per_replica { id: 0 };
         // SAFETY: the answer of a function of the ABI.
-        unsafe { check(ask(self.raw(), &mut out)) }?;
+        unsafe { built(ask(self.raw(), &mut out)) }?;
         Ok(PerReplica(out))
     }
 
+    #[track_caller]
     fn local(&self, value: PerReplica) -> Result<Value> {
         // SAFETY: an open strategy.
         self.value(|strategy, out| unsafe { sys::dtg_strategy_local(strategy, value.0, out) })
     }
 
     /// The sum or the mean over replicas.
+    #[track_caller]
     pub fn reduce(&self, reduction: Reduction, value: PerReplica) -> Result<Value> {
         // SAFETY: an open strategy.
         self.value(|strategy, out| unsafe {
@@ -315,66 +323,75 @@ impl<'m> Strategy<'m> {
     }
 
     /// The same, each added up along an axis as well; the mean is over all elements, so shares of different size weigh what they are.
+    #[track_caller]
     pub fn reduce_axis(&self, reduction: Reduction, value: PerReplica, axis: i32) -> Result<Value> {
         // SAFETY: an open strategy.
         self.value(|strategy, out| unsafe { sys::dtg_strategy_reduce(strategy, reduction.number(), value.0, axis, out) })
     }
 
     /// The replicas' values one behind the other along an axis.
+    #[track_caller]
     pub fn gather(&self, value: PerReplica, axis: i32) -> Result<Value> {
         // SAFETY: an open strategy.
         self.value(|strategy, out| unsafe { sys::dtg_strategy_gather(strategy, value.0, axis, out) })
     }
 
     /// `values[r]` for replica r.
+    #[track_caller]
     pub fn distribute(&self, values: &[Value]) -> Result<PerReplica> {
         // SAFETY: an open strategy; an array with its length.
         self.per_replica(|strategy, out| unsafe { sys::dtg_strategy_distribute(strategy, Value::raw(values), values.len(), out) })
     }
 
     /// The same value for every replica.
+    #[track_caller]
     pub fn broadcast(&self, value: Value) -> Result<PerReplica> {
         // SAFETY: an open strategy.
         self.per_replica(|strategy, out| unsafe { sys::dtg_strategy_broadcast(strategy, value.0, out) })
     }
 
     /// A batch cut along its first axis as evenly as can be: the first replicas have a row more.
+    #[track_caller]
     pub fn split(&self, batch: Value) -> Result<PerReplica> {
         // SAFETY: an open strategy.
         self.per_replica(|strategy, out| unsafe { sys::dtg_strategy_split(strategy, batch.0, out) })
     }
 
     /// The values of all replicas of this process.
+    #[track_caller]
     pub fn local_results(&self, value: PerReplica) -> Result<Vec<Value>> {
         let mut count = 0;
         // SAFETY: an open strategy; no room, then as much as was asked for.
-        unsafe { check(sys::dtg_strategy_local_results(self.raw(), value.0, null_mut(), 0, &mut count)) }?;
+        unsafe { built(sys::dtg_strategy_local_results(self.raw(), value.0, null_mut(), 0, &mut count)) }?;
         let mut values = vec![Value(Value::NONE); count];
         // SAFETY: as before; Value has the layout of a dtg_value.
-        unsafe { check(sys::dtg_strategy_local_results(self.raw(), value.0, values.as_mut_ptr().cast(), count, &mut count)) }?;
+        unsafe { built(sys::dtg_strategy_local_results(self.raw(), value.0, values.as_mut_ptr().cast(), count, &mut count)) }?;
         Ok(values)
     }
 
     /// Adds the gradients of each replica's loss, reduces them and applies the result to every copy of the variables. The mean is right for
     /// losses that are means over equal shares; where shares differ, let losses be sums divided by the rows of the whole batch, and add them up.
     /// Errors as of [`Model::minimize`]; `FailedPrecondition` (a weight that was made outside of the scope).
+    #[track_caller]
     pub fn minimize(&self, losses: PerReplica, reduction: Reduction, optimizer: &Optimizer) -> Result<Training> {
         let mut out = sys::dtg_training::INIT;
         // SAFETY: an open strategy; structs of these sizes.
-        unsafe { check(sys::dtg_strategy_minimize(self.raw(), losses.0, reduction.number(), &optimizer.raw(), &mut out)) }?;
+        unsafe { built(sys::dtg_strategy_minimize(self.raw(), losses.0, reduction.number(), &optimizer.raw(), &mut out)) }?;
         Ok(Training::of(&out))
     }
 
     /// [`StrategyKind::ParameterServer`]: the targets that the last [`Strategy::minimize`] added.
+    #[track_caller]
     pub fn replicated(&self) -> Result<Replicated> {
         let mut out = sys::dtg_replicated::INIT;
         // SAFETY: an open strategy; a struct of this size.
-        unsafe { check(sys::dtg_strategy_replicated(self.raw(), &mut out)) }?;
+        unsafe { built(sys::dtg_strategy_replicated(self.raw(), &mut out)) }?;
         Ok(Replicated::of(&out))
     }
 
     /// Writes to a variable. Outside of a run: to all copies, and the answer is the target. In a run: what the replicas give is combined by the
     /// variable's aggregation and written to all copies (on read: to the replica's own, at once), and [`Strategy::updates`] is the target.
+    #[track_caller]
     pub fn assign(&self, variable: &Variable, how: Assign, value: Value) -> Result<Option<Value>> {
         let how = match how {
             Assign::Set => sys::DTG_ASSIGN_SET,
@@ -388,6 +405,7 @@ impl<'m> Strategy<'m> {
     }
 
     /// The target of everything that the last run assigned in its replicas.
+    #[track_caller]
     pub fn updates(&self) -> Result<Value> {
         // SAFETY: an open strategy.
         self.value(|strategy, out| unsafe { sys::dtg_strategy_updates(strategy, out) })
@@ -395,6 +413,7 @@ impl<'m> Strategy<'m> {
 
     /// The target that gives every worker what the one has that has made the most steps: after [`Group::reform`], and when one of them has
     /// restored what it saved. A process that begins runs that of [`Model::init`] meanwhile. Other kinds: a target that does nothing.
+    #[track_caller]
     pub fn level(&self) -> Result<Value> {
         // SAFETY: an open strategy.
         self.value(|strategy, out| unsafe { sys::dtg_strategy_level(strategy, out) })

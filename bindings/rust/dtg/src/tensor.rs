@@ -112,10 +112,10 @@ impl Tensor {
     /// The bytes of string `i`, row by row. Errors: `InvalidArgument` (not of strings), `OutOfRange`.
     pub fn string_bytes(&self, i: usize) -> Result<&[u8]> {
         if self.dtype() != DType::STRING {
-            return Err(Error::new(ErrorKind::InvalidArgument, format!("a string of a tensor of {}", self.dtype())));
+            return Err(Error::found(ErrorKind::InvalidArgument, format!("a string of a tensor of {}", self.dtype())));
         }
         if i >= self.count() {
-            return Err(Error::new(ErrorKind::OutOfRange, format!("string {i} of {}", self.count())));
+            return Err(Error::found(ErrorKind::OutOfRange, format!("string {i} of {}", self.count())));
         }
         let mut nbytes = 0;
         // SAFETY: an open tensor of strings that has this one; they never change, and live as long as the borrow.
@@ -131,7 +131,7 @@ impl Tensor {
             .map(|i| {
                 let bytes = self.string_bytes(i)?;
                 String::from_utf8(bytes.to_vec())
-                    .map_err(|e| Error::new(ErrorKind::InvalidArgument, format!("string {i}: {e}; take string_bytes")))
+                    .map_err(|e| Error::found(ErrorKind::InvalidArgument, format!("string {i}: {e}; take string_bytes")))
             })
             .collect()
     }
@@ -207,7 +207,7 @@ impl Tensor {
     pub fn to_scalar<T: Element>(&self) -> Result<T> {
         match self.as_slice::<T>()? {
             [element] => Ok(*element),
-            elements => Err(Error::new(
+            elements => Err(Error::found(
                 ErrorKind::InvalidArgument,
                 format!("the scalar of a tensor {self:?}: it has {} elements; read it with as_slice", elements.len()),
             )),
@@ -242,7 +242,7 @@ impl Tensor {
 
     fn expect<T: Element>(&self, bytes: &[u8]) -> Result<()> {
         if self.dtype() != T::DTYPE {
-            return Err(Error::new(
+            return Err(Error::found(
                 ErrorKind::InvalidArgument,
                 format!(
                     "read a tensor {self:?} as {}: its elements are {}; ask for that type or cast in the graph",
@@ -252,7 +252,7 @@ impl Tensor {
             ));
         }
         if !T::valid(bytes) {
-            return Err(Error::new(
+            return Err(Error::found(
                 ErrorKind::DataLoss,
                 format!("read a tensor {self:?}: it holds bytes that are no values of its type; read as_bytes"),
             ));
@@ -278,7 +278,7 @@ impl Tensor {
 
     #[cold]
     fn not_alone(&self, what: &str) -> Error {
-        Error::new(
+        Error::found(
             ErrorKind::FailedPrecondition,
             format!(
                 "{what} a tensor {self:?}: it was cloned, or given to a graph, a data set, weights, an asynchronous run or another library, which share it; copy() it first"
@@ -296,14 +296,14 @@ fn counted(dims: &[usize], dtype: DType, given: usize) -> Result<Vec<i64>> {
     }
     let wanted = wanted.map_or("more than can be counted".to_owned(), |count| count.to_string());
     let text = format!("a tensor of {dtype}, shape {dims:?}: it has {wanted} elements, {given} were given");
-    Err(Error::new(ErrorKind::InvalidArgument, text))
+    Err(Error::found(ErrorKind::InvalidArgument, text))
 }
 
 /// Sizes as C has them.
 fn signed(dims: &[usize]) -> Result<Vec<i64>> {
     let signed = dims.iter().map(|dim| i64::try_from(*dim)).collect::<Result<Vec<_>, _>>();
     signed.map_err(|_| {
-        Error::new(ErrorKind::InvalidArgument, format!("a tensor of shape {dims:?}: no dimension can be as large as that"))
+        Error::found(ErrorKind::InvalidArgument, format!("a tensor of shape {dims:?}: no dimension can be as large as that"))
     })
 }
 

@@ -11,7 +11,7 @@ use dtg_sys as sys;
 
 use crate::cancellation::Cancellation;
 use crate::dataset::Dataset;
-use crate::error::{Error, ErrorKind, Result, check};
+use crate::error::{Error, ErrorKind, Result, built, check, placed};
 use crate::fit::{Fit, FitEvent, Fitting, Scores};
 use crate::graph::Value;
 use crate::handle::{Handle, Texts, string};
@@ -100,10 +100,11 @@ impl Trainer {
     /// A trainer of a model. Adds the training to the graph, with a learning rate that a plateau may lower where the optimizer has a number for
     /// it; the model gets the optimizer's variables. Errors: those of [`Model::minimize`], `AlreadyExists` (two metrics of one name),
     /// `Unimplemented` (a session that is not the chief's).
+    #[track_caller]
     pub fn new(model: Model, options: &TrainerOptions<'_>) -> Result<Self> {
         let optimizer = options.optimizer.raw();
-        let inputs = names_of(options.input_names, options.inputs.max(1), "input")?;
-        let outputs = names_of(options.output_names, options.outputs.len(), "output")?;
+        let inputs = placed(names_of(options.input_names, options.inputs.max(1), "input"))?;
+        let outputs = placed(names_of(options.output_names, options.outputs.len(), "output"))?;
         let raw = sys::dtg_trainer_options {
             session: options.session.map_or(null_mut(), Session::raw),
             feeds: Value::raw(&options.feeds),
@@ -120,7 +121,7 @@ impl Trainer {
             ..sys::dtg_trainer_options::INIT
         };
         // SAFETY: an open model; structs and arrays, with their lengths, that outlive the call.
-        let handle = unsafe { Handle::create(|out| sys::dtg_trainer_create(model.raw(), &raw, out)) }?;
+        let handle = placed(unsafe { Handle::create(|out| sys::dtg_trainer_create(model.raw(), &raw, out)) })?;
         for (name, metric) in options.metrics {
             let raw = sys::dtg_metric_values {
                 update: metric.update.0,
@@ -129,7 +130,7 @@ impl Trainer {
                 ..sys::dtg_metric_values::INIT
             };
             // SAFETY: an open trainer, a text with its length, a struct that outlives the call.
-            unsafe { check(sys::dtg_trainer_add_metric(handle.raw(), name.as_ptr().cast(), name.len(), &raw)) }?;
+            unsafe { built(sys::dtg_trainer_add_metric(handle.raw(), name.as_ptr().cast(), name.len(), &raw)) }?;
         }
         Ok(Self { handle: Open::new(handle), outputs: options.outputs.len(), cancellation: None, model })
     }
@@ -279,7 +280,7 @@ impl Trainer {
 fn names_of(names: &[&str], count: usize, of: &str) -> Result<Texts> {
     if !names.is_empty() && names.len() != count {
         let text = format!("make a trainer: {of}_names has {} names for {count} {of}s; name all of them or none", names.len());
-        return Err(Error::new(ErrorKind::InvalidArgument, text));
+        return Err(Error::found(ErrorKind::InvalidArgument, text));
     }
     Texts::new(names, "the name")
 }

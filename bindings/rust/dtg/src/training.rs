@@ -4,7 +4,7 @@ use std::ptr::null;
 
 use dtg_sys as sys;
 
-use crate::error::{Error, ErrorKind, Result, check};
+use crate::error::{Error, ErrorKind, Result, built, check, placed};
 use crate::graph::{Gradient, Value};
 use crate::handle::given;
 use crate::model::Model;
@@ -295,7 +295,7 @@ impl Schedule {
             Self::PiecewiseConstant { ref boundaries, ref values } => {
                 if values.len() != boundaries.len() + 1 {
                     let text = format!("schedule: {} boundaries need one value more, not {}", boundaries.len(), values.len());
-                    return Err(Error::new(ErrorKind::InvalidArgument, text));
+                    return Err(Error::found(ErrorKind::InvalidArgument, text));
                 }
                 raw.kind = sys::DTG_SCHEDULE_PIECEWISE_CONSTANT;
                 (raw.boundaries, raw.num_boundaries, raw.values) = (boundaries.as_ptr(), boundaries.len(), values.as_ptr());
@@ -348,24 +348,27 @@ impl Model {
     /// Adds the gradients of `loss`, one number, with respect to every trainable variable so far, and the updates of the optimizer. The
     /// model gets new variables, so ask [`Model::init`] afterwards. Errors: `InvalidArgument` (a loss of many numbers, which takes a mean
     /// first; or one that depends on no variable), `FailedPrecondition` (no trainable variable), `Unimplemented` (an op without gradient).
+    #[track_caller]
     pub fn minimize(&self, loss: Value, optimizer: &Optimizer) -> Result<Training> {
         let mut out = sys::dtg_training::INIT;
         // SAFETY: an open model; structs of these sizes.
-        unsafe { check(sys::dtg_nn_minimize(self.raw(), loss.0, &optimizer.raw(), &mut out)) }?;
+        unsafe { built(sys::dtg_nn_minimize(self.raw(), loss.0, &optimizer.raw(), &mut out)) }?;
         Ok(Training::of(&out))
     }
 
     /// As [`Model::minimize`] over the mean of the losses of several towers ([`Model::next_tower`]). Gradients are added up in the
     /// order of `losses`.
+    #[track_caller]
     pub fn minimize_towers(&self, losses: &[Value], optimizer: &Optimizer) -> Result<Training> {
         let mut out = sys::dtg_training::INIT;
         // SAFETY: an open model; structs of these sizes, an array with its length.
-        unsafe { check(sys::dtg_nn_minimize_towers(self.raw(), Value::raw(losses), losses.len(), &optimizer.raw(), &mut out)) }?;
+        unsafe { built(sys::dtg_nn_minimize_towers(self.raw(), Value::raw(losses), losses.len(), &optimizer.raw(), &mut out)) }?;
         Ok(Training::of(&out))
     }
 
     /// The second half of [`Model::minimize`], for gradients of one's own: pairs of a variable's handle and its gradient.
     /// `clip_norm` is not applied. Gives the target that makes one step.
+    #[track_caller]
     pub fn apply_gradients(&self, optimizer: &Optimizer, gradients: &[(Value, Gradient)]) -> Result<Value> {
         let (handles, gradients) = split(gradients);
         let raw = optimizer.raw();
@@ -376,13 +379,15 @@ impl Model {
     }
 
     /// A learning rate that follows `step`, an integer scalar. f32 scalar.
+    #[track_caller]
     pub fn schedule(&self, step: Value, schedule: &Schedule) -> Result<Value> {
-        let raw = schedule.raw()?;
+        let raw = placed(schedule.raw())?;
         // SAFETY: node_of gives an open model; the struct points into `schedule`.
         self.node_of(|model, out| unsafe { sys::dtg_nn_schedule(model, step.0, &raw, out) })
     }
 
     /// `rate * factor^(step / every)`, the exponent rounded down with `staircase`; step an int64 scalar.
+    #[track_caller]
     pub fn exponential_decay(&self, step: Value, rate: f64, every: f64, factor: f64, staircase: bool) -> Result<Value> {
         // SAFETY: node_of gives an open model.
         self.node_of(|model, out| unsafe {
@@ -392,6 +397,7 @@ impl Model {
 
     /// From 0 up to `rate` over the first `warmup` steps, then down to `rate * floor` along half a cosine until step `steps`, then
     /// constant.
+    #[track_caller]
     pub fn cosine_decay(&self, step: Value, rate: f64, steps: f64, floor: f64, warmup: f64) -> Result<Value> {
         // SAFETY: node_of gives an open model.
         self.node_of(|model, out| unsafe { sys::dtg_nn_cosine_decay(model, step.0, rate, steps, floor, warmup, out) })
@@ -415,7 +421,7 @@ pub fn batch_sizes(global_batch: i64, num_workers: i64, replicas_per_worker: i64
             return Ok(sizes);
         }
         if i32::try_from(count).is_err() {
-            return Err(Error::new(ErrorKind::ResourceExhausted, format!("batch_sizes: {count} sizes are too many to list")));
+            return Err(Error::found(ErrorKind::ResourceExhausted, format!("batch_sizes: {count} sizes are too many to list")));
         }
         sizes.resize(count, 0);
     }

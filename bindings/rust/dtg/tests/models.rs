@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::{Folder, refused, world};
 use dtg::{
     Activation, AllReduce, Checkpoint, CheckpointOptions, Cluster, Conv2D, DType, Dataset, Dense, Embedding, ErrorKind, Gradient,
-    Graph, Initializer, Model, Optimizer, OptimizerKind, Padding, Pool2D, Replication, Schedule, Scope, Server, Session, SyncMode,
-    Tensor, VariableSpec, ops,
+    Graph, Initializer, Model, Optimizer, OptimizerKind, Padding, Pool2D, Replication, RestoreReport, Schedule, Scope, Server,
+    Session, SyncMode, Tensor, VariableSpec, ops,
 };
 
 fn model() -> Model {
@@ -408,7 +408,9 @@ fn checkpoints_go_on_to_the_bit() {
     drop(first);
     let mut second = Learner::new(&path, 3, &CheckpointOptions::default());
     let at = second.sets.resume(&second.model).unwrap();
+    let told: RestoreReport = at.report.parse().unwrap();
     assert!(at.step == 7 && at.report.contains("\"restored\""), "{at:?}");
+    assert_eq!((told.outcome.as_str(), told.step, told.missing.len()), ("restored", 7, 0), "{at:?}");
     assert_eq!(second.value(), value);
     assert_eq!(second.sets.data("train").unwrap().place().unwrap(), position);
     second.sets.data("train").unwrap().move_to(&position).unwrap();

@@ -43,6 +43,8 @@ fn fetches_come_in_order_or_into_tensors() {
     assert_eq!(into.as_slice::<f32>().unwrap(), [1.0, 9.0]);
     refused(out.tensor(2), ErrorKind::OutOfRange, "2");
     refused(out.scalar::<i32>(1), ErrorKind::InvalidArgument, "int32");
+    let many = refused(out.scalar::<f32>(0), ErrorKind::InvalidArgument, "output 0 of the run: the scalar of a tensor");
+    assert!(many.message().ends_with("it has 2 elements; read it with as_slice"), "{many}");
     assert_eq!(out.into_iter().map(|tensor| tensor.count()).sum::<usize>(), 3);
 
     let mut small = Tensor::zeros(DType::F32, &[1]).unwrap();

@@ -5,7 +5,7 @@ mod common;
 use common::{Folder, refused, world};
 use dtg::{
     Checkpoint, CheckpointOptions, DType, Dataset, Dense, ErrorKind, Export, Graph, Model, NormalizationKind, Optimizer,
-    RestoreOptions, Session, Split, Tensor,
+    RestoreOptions, RestoreReport, Session, Split, Tensor,
 };
 
 #[test]
@@ -49,7 +49,7 @@ fn split_normalize_train_export_serve() {
         let got = alone.run().feed(x_in, &x).fetch(y_out).call().unwrap().slice::<f32>(0).unwrap().to_vec();
         assert_eq!(want, got);
         assert!(served.endpoints().unwrap().contains("\"shape\":[-1,2]"));
-        refused(served.endpoint("z"), ErrorKind::NotFound, "\"x\"");
+        refused(served.endpoint("z"), ErrorKind::NotFound, "there are x, y");
     }
     refused(Model::load(folder.file("none")), ErrorKind::NotFound, "none");
 }
@@ -74,7 +74,11 @@ fn restores_by_other_names() {
     let (fresh, here) = one_layer("new");
     refused(fresh.restore_from(&here, &path, &RestoreOptions::default()), ErrorKind::FailedPrecondition, "new/kernel");
     let options = RestoreOptions { names: &[("new/kernel", "old/kernel")], partial: true };
-    assert!(fresh.restore_from(&here, &path, &options).unwrap().contains("\"variables\":1"));
+    let text = fresh.restore_from(&here, &path, &options).unwrap();
+    let report: RestoreReport = text.parse().unwrap();
+    assert!(text.contains("\"variables\":1"), "{text}");
+    assert_eq!((report.variables, report.missing.is_empty(), report.reshaped.is_empty()), (1, false, true), "{text}");
+    assert!(report.path.ends_with("old.safetensors"), "{text}");
     let options = CheckpointOptions { names: &[("new/", "old/")], ..Default::default() };
     let mut sets = Checkpoint::open(&fresh, &here, folder.file("sets"), &options).unwrap();
     refused(sets.restore(&fresh, ""), ErrorKind::NotFound, "sets");
@@ -82,4 +86,40 @@ fn restores_by_other_names() {
     let graph = Graph::new().unwrap();
     graph.import(&bytes).unwrap();
     assert_eq!(Model::import(graph, 1).unwrap().variable_count(), 2);
+}
+
+fn read_report(text: &str) -> RestoreReport {
+    text.parse().unwrap()
+}
+
+#[test]
+fn reports_are_read_whatever_is_in_them() {
+    let report = read_report(
+        "{\"path\":\"a \\\"b\\\"\\u00e4\\ud83d\\ude00\\n\",\"later\":[\"x\"],\"variables\":2,\"missing\":[\"m\",\"ü\"],\"extra\":[]}\n",
+    );
+    assert_eq!(report.path, "a \"b\"ä\u{1f600}\n");
+    assert_eq!((report.variables, report.missing), (2, vec!["m".to_owned(), "ü".to_owned()]));
+    assert!(report.extra.is_empty() && report.reshaped.is_empty());
+    let report = read_report(r#"{ "outcome" : "kept", "step" : -3, "passed_over" : [ "a", "b" ], "notes" : ["n"] }"#);
+    assert_eq!((report.outcome.as_str(), report.step, report.passed_over.len(), report.notes.len()), ("kept", -3, 2, 1));
+    assert_eq!(read_report("{}"), RestoreReport::default());
+}
+
+#[test]
+fn what_is_no_report_is_refused() {
+    for text in [
+        "",
+        "{",
+        "[]",
+        "{\"path\"}",
+        "{\"path\":}",
+        "{} {}",
+        "{\"a\":{}}",
+        "{\"a\":\"\\x\"}",
+        "{\"a\":\"\\u12\"}",
+        "{\"variables\":-1}",
+    ] {
+        let error = text.parse::<RestoreReport>().unwrap_err();
+        assert!(error.message().contains("is none"), "{text}: {error}");
+    }
 }

@@ -313,6 +313,10 @@ class ModelTest {
       Checkpoint.Restored at = second.sets.resume();
       assertEquals(7, at.step());
       assertTrue(at.report().contains("\"restored\""), at.report());
+      RestoreReport told = RestoreReport.of(at.report());
+      assertEquals("restored", told.outcome());
+      assertEquals(at.step(), told.step());
+      assertTrue(told.variables() > 0 && told.missing().isEmpty() && told.reshaped().isEmpty(), told::toString);
       assertArrayEquals(value, second.value());
       assertEquals(7, second.data.position()[0]);
       second.data.moveTo(second.data.position());

@@ -5,6 +5,7 @@ package dtgtest;
 import static org.junit.jupiter.api.Assertions.*;
 
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
@@ -58,6 +59,18 @@ class ServingTest {
   }
 
   @Test
+  void reportsAreReadWhateverIsInThem() {
+    RestoreReport told = RestoreReport.of("{\"path\":\"a \\\"b\\\"\\u00e4\\n\",\"later\":[\"x\"],\"variables\":2,\"missing\":[\"m\",\"ü\"],\"extra\":[]}\n");
+    assertEquals("a \"b\"ä\n", told.path());
+    assertEquals(List.of(2L, List.of("m", "ü"), List.of(), List.of()), List.of(told.variables(), told.missing(), told.extra(), told.reshaped()));
+    told = RestoreReport.of("{ \"outcome\" : \"kept\", \"step\" : -3, \"passed_over\" : [ \"a\", \"b\" ], \"notes\" : [\"n\"] }");
+    assertEquals(List.of("kept", -3L, List.of("a", "b"), List.of("n")), List.of(told.outcome(), told.step(), told.passedOver(), told.notes()));
+    for (String none : List.of("", "{", "[]", "{\"path\"}", "{\"path\":}", "{} {}", "{\"a\":{}}", "{\"a\":\"\\x\"}", "{\"a\":\"\\u12\"}", "{\"path\":1}")) {
+      World.fails(DtgException.InvalidArgument.class, () -> RestoreReport.of(none), "is none");
+    }
+  }
+
+  @Test
   void restoresByOtherNames() {
     String path = folder.resolve("old.safetensors").toString();
     byte[] bytes;
@@ -73,6 +86,8 @@ class ServingTest {
       assertThrows(DtgException.FailedPrecondition.class, () -> model.restoreFrom(session, path, null));
       String report = model.restoreFrom(session, path, new RestoreOptions().names(Map.of("new/kernel", "old/kernel")).partial(true));
       assertTrue(report.contains("\"variables\":1"), report);
+      RestoreReport told = RestoreReport.of(report);
+      assertEquals(List.of(1L, path, List.of("new/bias")), List.of(told.variables(), told.path(), told.missing()), report);
       CheckpointOptions options = new CheckpointOptions().names(Map.of("new/", "old/"));
       try (Checkpoint sets = new Checkpoint(model, session, folder.resolve("sets").toString(), options)) {
         assertThrows(DtgException.NotFound.class, () -> sets.restore(""));

@@ -60,7 +60,7 @@ public final class Checkpoint extends Handle {
    * What became of a restore.
    *
    * @param step how far training is, 0 for a start
-   * @param report JSON: outcome, path, step, variables, passed_over, missing, extra, reshaped, notes
+   * @param report JSON: outcome, path, step, variables, passed_over, missing, extra, reshaped, notes; {@link RestoreReport#of} reads it
    */
   public record Restored(long step, String report) {}
 

@@ -1,4 +1,4 @@
-// Every failure of the library. Immutable; native/error.c makes them.
+// Every failure of the library. native/error.c makes them; immutable once they are thrown out of a call.
 
 package org.dtg;
 
@@ -31,6 +31,9 @@ public class DtgException extends RuntimeException {
 
   /** When it failed, or "". */
   private final String phase;
+
+  /** The line of the program that made the call, where the message does not have it; "" where it does, null: not known yet. */
+  private String place;
 
   DtgException(Code code, String message, String... where) {
     super(message);
@@ -84,6 +87,18 @@ public class DtgException extends RuntimeException {
    */
   public String phase() {
     return phase;
+  }
+
+  /** What was attempted, on what, what was found and what to try; of a call that builds, behind the line of the program. */
+  @Override
+  public String getMessage() {
+    return place == null || place.isEmpty() ? super.getMessage() : "at " + place + ": " + super.getMessage();
+  }
+
+  /** The same, with the line of the call that it is of; the innermost that is told counts. */
+  DtgException at(String line) {
+    if (place == null && line != null) place = super.getMessage().contains("at " + line) ? "" : line;
+    return this;
   }
 
   /** Called from C. */

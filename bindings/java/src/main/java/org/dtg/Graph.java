@@ -219,12 +219,7 @@ public final class Graph extends Ops {
    * @throws DtgException.NotFound when there is none
    */
   public Value find(String name) {
-    long mine = hold();
-    try {
-      return new Value(this, Native.graphFind(mine, Native.utf8(name)));
-    } finally {
-      drop();
-    }
+    return build(mine -> new Value(this, Native.graphFind(mine, Native.utf8(name))));
   }
 
   // ---- functions, conditions, loops ----
@@ -248,30 +243,14 @@ public final class Graph extends Ops {
   GraphFunction function(String name, LongFunction<long[]> arguments, GraphFunction.Body body) {
     given(body, "body");
     try (Graph inside = begin(name)) {
-      Value[] v;
-      long it = inside.hold();
-      try {
-        v = Arrays.stream(arguments.apply(it)).mapToObj(id -> new Value(inside, id)).toArray(Value[]::new);
-      } finally {
-        inside.drop();
-      }
-      List<Value> results = body.build(inside, List.of(v));
-      it = inside.hold();
-      try {
-        return new GraphFunction(this, Native.functionEnd(it, Value.ids(results, "results")), results.size());
-      } finally {
-        inside.drop();
-      }
+      List<Value> v = inside.build(it -> Arrays.stream(arguments.apply(it)).mapToObj(id -> new Value(inside, id)).toList());
+      List<Value> results = body.build(inside, v);
+      return inside.build(it -> new GraphFunction(this, Native.functionEnd(it, Value.ids(results, "results")), results.size()));
     }
   }
 
   private Graph begin(String name) {
-    long mine = hold();
-    try {
-      return new Graph(Native.functionBegin(mine, Native.utf8(name)));
-    } finally {
-      drop();
-    }
+    return build(mine -> new Graph(Native.functionBegin(mine, Native.utf8(name))));
   }
 
   private GraphFunction branch(String name, GraphFunction.Branch build) {
@@ -281,17 +260,14 @@ public final class Graph extends Ops {
 
   /** The outputs of a node that calls functions, all of which are held while it is added. */
   private List<Value> calling(GraphFunction[] functions, ToOutputs add) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       long[] held = hold(functions);
       try {
         return Arrays.stream(add.outputs(mine, held)).mapToObj(id -> new Value(this, id)).toList();
       } finally {
         drop(functions);
       }
-    } finally {
-      drop();
-    }
+    });
   }
 
   private interface ToOutputs {
@@ -417,13 +393,10 @@ public final class Graph extends Ops {
   }
 
   private Scope text(int device, String text, Kind kind) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.graphPushText(mine, device, Native.utf8(text));
       return new Scope(this, kind);
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -453,8 +426,7 @@ public final class Graph extends Ops {
    * @return the scope
    */
   public Scope device(DeviceSetter setter) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       long cluster = hold(setter.cluster);
       try {
         Native.graphPushSetter(mine, cluster, setter.packet().bytes());
@@ -462,9 +434,7 @@ public final class Graph extends Ops {
       } finally {
         drop(setter.cluster);
       }
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -474,13 +444,10 @@ public final class Graph extends Ops {
    * @return the scope
    */
   public Scope controls(Value... values) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.graphPushControls(mine, Value.ids(values, "values"));
       return new Scope(this, Kind.CONTROLS);
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -490,13 +457,10 @@ public final class Graph extends Ops {
    * @return the scope
    */
   public Scope colocation(Value value) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.graphPushColocation(mine, Value.id(value, "value"));
       return new Scope(this, Kind.COLOCATION);
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -506,13 +470,10 @@ public final class Graph extends Ops {
    * @return the scope
    */
   public Scope recompute() {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.graphPushRecompute(mine);
       return new Scope(this, Kind.RECOMPUTE);
-    } finally {
-      drop();
-    }
+    });
   }
 
   // ---- gradients, bytes ----
@@ -538,15 +499,12 @@ public final class Graph extends Ops {
    * @throws DtgException.Unimplemented when an op on the path has no gradient
    */
   public List<Gradient> gradients(List<Value> ys, List<Value> xs, List<Value> gradYs) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       long[] ids = Native.graphAddGradients(mine, Value.ids(ys, "ys"), Value.ids(xs, "xs"), gradYs == null ? null : Value.ids(gradYs));
       Gradient[] out = new Gradient[xs.size()];
       for (int i = 0; i < out.length; i++) out[i] = Gradient.of(this, ids, 4 * i);
       return Arrays.asList(out);
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -556,13 +514,8 @@ public final class Graph extends Ops {
    * @return its dense form; the same value when it is dense already
    */
   public Value densify(Gradient gradient) {
-    long mine = hold();
-    try {
-      return new Value(this, Native.graphDensify(mine, Value.id(gradient.dense()), Value.id(gradient.values()), Value.id(gradient.indices()),
-          Value.id(gradient.denseShape())));
-    } finally {
-      drop();
-    }
+    return build(mine -> new Value(this, Native.graphDensify(mine, Value.id(gradient.dense()), Value.id(gradient.values()), Value.id(gradient.indices()),
+          Value.id(gradient.denseShape()))));
   }
 
   /**

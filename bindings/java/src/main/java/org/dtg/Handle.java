@@ -4,6 +4,7 @@ package org.dtg;
 
 import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+import java.util.function.LongFunction;
 
 /**
  * A native object. Close it when it is not needed any more: a {@code close} while another thread is inside a call on the object takes
@@ -121,6 +122,18 @@ public abstract class Handle implements AutoCloseable {
   final void drop() {
     Owned mine = owned;
     if (Owned.STATE.addAndGet(mine, -2) == 1) Native.release(mine.kind.ordinal(), mine.address);
+  }
+
+  /** A call that builds on the object, which stays open until it has: an error of it names the line of the program. */
+  final <T> T build(LongFunction<T> call) {
+    long mine = hold();
+    try {
+      return call.apply(mine);
+    } catch (DtgException e) {
+      throw e.at(Leaks.caller());
+    } finally {
+      drop();
+    }
   }
 
   /** The address of an object that may be left out: 0 for null. */

@@ -19,12 +19,7 @@ abstract sealed class Layers extends Handle permits Model {
 
   /** What a native adds to the model, which stays open until it has. */
   private Value add(LongUnaryOperator what) {
-    long mine = hold();
-    try {
-      return value(what.applyAsLong(mine));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(what.applyAsLong(mine)));
   }
 
   /**
@@ -228,12 +223,7 @@ abstract sealed class Layers extends Handle permits Model {
    * @return what comes out
    */
   public RecurrentResult recurrent(Value x, Recurrent layer) {
-    long mine = hold();
-    try {
-      return RecurrentResult.of(graph, Native.nnRecurrent(mine, Value.id(x, "x"), given(layer, "layer").packet().bytes()));
-    } finally {
-      drop();
-    }
+    return build(mine -> RecurrentResult.of(graph, Native.nnRecurrent(mine, Value.id(x, "x"), given(layer, "layer").packet().bytes())));
   }
 
   /**
@@ -325,12 +315,7 @@ abstract sealed class Layers extends Handle permits Model {
    * @return the cache
    */
   public AttentionCache attentionCache(Value value, Attention layer, long longest) {
-    long mine = hold();
-    try {
-      return AttentionCache.of(graph, Native.nnAttentionCache(mine, Value.id(value, "value"), given(layer, "layer").packet().bytes(), longest), 0);
-    } finally {
-      drop();
-    }
+    return build(mine -> AttentionCache.of(graph, Native.nnAttentionCache(mine, Value.id(value, "value"), given(layer, "layer").packet().bytes(), longest), 0));
   }
 
   /**
@@ -343,14 +328,11 @@ abstract sealed class Layers extends Handle permits Model {
    * @return the output, and the cache as it is then
    */
   public AttentionStep attentionStep(Value query, Attention layer, AttentionCache cache) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       long[] made =
           Native.nnAttentionStep(mine, Value.id(query, "query"), given(layer, "layer").packet().bytes(), given(cache, "cache").ids());
       return new AttentionStep(Value.orNull(graph, made[0]), AttentionCache.of(graph, made, 1));
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -523,11 +505,6 @@ abstract sealed class Layers extends Handle permits Model {
     byte[] packet = given(metric, "metric").packet().bytes();
     byte[] loss = metric.loss == null ? null : metric.loss.packet().bytes();
     long[] values = {Value.id(labels), Value.id(predictions, "predictions"), Value.id(metric.sampleWeights)};
-    long mine = hold();
-    try {
-      return MetricValues.of(graph, Native.nnMetric(mine, values, packet, loss));
-    } finally {
-      drop();
-    }
+    return build(mine -> MetricValues.of(graph, Native.nnMetric(mine, values, packet, loss)));
   }
 }

@@ -37,15 +37,20 @@ final class Leaks {
     return !often || all || (SEEN.get() < LOOKED_AT && SEEN.incrementAndGet() <= LOOKED_AT) ? caller() : null;
   }
 
-  /** "File.java:12" of the nearest caller outside of this package; null when there is none. */
+  /** "File.java:12" of the nearest caller outside of this package and of the JDK; null when there is none. */
   static String caller() {
     return WALKER.walk(
         frames ->
             frames
-                .filter(frame -> !ours(frame.getClassName()))
+                .filter(frame -> !ours(frame.getClassName()) && !ofTheJdk(frame.getClassName()))
                 .findFirst()
                 .map(frame -> frame.getFileName() + ":" + frame.getLineNumber())
                 .orElse(null));
+  }
+
+  /** What stands between the program and a method reference that it gave a stream, and the like. */
+  private static boolean ofTheJdk(String name) {
+    return name.startsWith("java.") || name.startsWith("jdk.") || name.startsWith("sun.");
   }
 
   private static boolean ours(String name) {

@@ -78,12 +78,7 @@ public final class Mesh extends Handle {
   private static long make(Model model, int data, int ranks, int pipe, Zero zero, List<String> devices) {
     Packet grid = new Packet().integer(length(data)).integer(length(ranks)).integer(length(pipe));
     byte[] options = grid.integer(given(zero, "zero").ordinal()).plain(given(devices, "devices")).bytes();
-    long it = hold(model, "model");
-    try {
-      return Native.meshCreate(it, options);
-    } finally {
-      model.drop();
-    }
+    return given(model, "model").build(it -> Native.meshCreate(it, options));
   }
 
   @FunctionalInterface
@@ -92,12 +87,7 @@ public final class Mesh extends Handle {
   }
 
   private long call(Call call) {
-    long mine = hold();
-    try {
-      return call.on(mine);
-    } finally {
-      drop();
-    }
+    return build(call::on);
   }
 
   private Value value(Call call) {
@@ -121,7 +111,13 @@ public final class Mesh extends Handle {
    */
   public void build(List<Value> batch, long microBatches, boolean forwardOnly, Stage stage) {
     given(stage, "stage");
-    long mine = hold();
+    build(mine -> {
+      build(mine, batch, microBatches, forwardOnly, stage);
+      return null;
+    });
+  }
+
+  private void build(long mine, List<Value> batch, long microBatches, boolean forwardOnly, Stage stage) {
     boolean over = false;
     try {
       Native.meshBegin(mine, Value.ids(batch, "batch"), microBatches, forwardOnly);
@@ -133,7 +129,6 @@ public final class Mesh extends Handle {
       over = true;
     } finally {
       if (!over) Native.meshAbandon(mine);
-      drop();
     }
   }
 
@@ -155,12 +150,7 @@ public final class Mesh extends Handle {
    */
   public Training minimize(Optimizer optimizer) {
     byte[] how = Optimizer.packet(optimizer).bytes();
-    long mine = hold();
-    try {
-      return Training.of(graph, Native.meshMinimize(mine, how));
-    } finally {
-      drop();
-    }
+    return build(mine -> Training.of(graph, Native.meshMinimize(mine, how)));
   }
 
   /**
@@ -173,12 +163,7 @@ public final class Mesh extends Handle {
    */
   public List<Value> columnDense(Value x, Dense layer) {
     byte[] options = given(layer, "layer").packet().bytes();
-    long mine = hold();
-    try {
-      return values(Native.meshColumnDense(mine, Value.id(x, "x"), ranks, options), 0, ranks);
-    } finally {
-      drop();
-    }
+    return build(mine -> values(Native.meshColumnDense(mine, Value.id(x, "x"), ranks, options), 0, ranks));
   }
 
   /**

@@ -35,12 +35,7 @@ public final class Model extends Layers {
    * @return the model
    */
   public static Model of(Graph graph, long seed) {
-    long it = hold(graph, "graph");
-    try {
-      return new Model(graph, new long[] {Native.modelImport(it, seed)});
-    } finally {
-      graph.drop();
-    }
+    return given(graph, "graph").build(it -> new Model(graph, new long[] {Native.modelImport(it, seed)}));
   }
 
   /**
@@ -180,7 +175,7 @@ public final class Model extends Layers {
    * @param session where the variables are
    * @param path the file or set
    * @param options how; null: all defaults
-   * @return the report
+   * @return the report, for {@link RestoreReport#of}
    */
   public String restoreFrom(Session session, java.nio.file.Path path, RestoreOptions options) {
     return restoreFrom(session, path.toString(), options);
@@ -192,7 +187,7 @@ public final class Model extends Layers {
    * @param session where the values go
    * @param path the file
    * @param options which; null: all, by their names
-   * @return what became of it, as JSON: path, variables, missing, extra, reshaped
+   * @return what became of it, as JSON: path, variables, missing, extra, reshaped; {@link RestoreReport#of} reads it
    * @throws DtgException.FailedPrecondition which names all variables that do not fit
    * @throws DtgException.NotFound when there is no file, or a rule that no variable meets
    */
@@ -212,12 +207,7 @@ public final class Model extends Layers {
   }
 
   private static long make(Graph graph, long seed) {
-    long it = hold(graph, "graph");
-    try {
-      return Native.modelCreate(it, seed);
-    } finally {
-      graph.drop();
-    }
+    return given(graph, "graph").build(it -> Native.modelCreate(it, seed));
   }
 
   // ---- variables ----
@@ -229,12 +219,7 @@ public final class Model extends Layers {
    * @return the variable
    */
   public Variable addVariable(VariableSpec spec) {
-    long mine = hold();
-    try {
-      return Variable.of(graph, Native.modelAddVariable(mine, spec.packet().bytes()));
-    } finally {
-      drop();
-    }
+    return build(mine -> Variable.of(graph, Native.modelAddVariable(mine, spec.packet().bytes())));
   }
 
   /**
@@ -273,12 +258,7 @@ public final class Model extends Layers {
    * @throws DtgException.NotFound when there is none
    */
   public Variable variable(String name) {
-    long mine = hold();
-    try {
-      return Variable.of(graph, Native.modelFindVariable(mine, Native.utf8(name)));
-    } finally {
-      drop();
-    }
+    return build(mine -> Variable.of(graph, Native.modelFindVariable(mine, Native.utf8(name))));
   }
 
   /**
@@ -291,13 +271,10 @@ public final class Model extends Layers {
    */
   public Sharded addShardedVariable(VariableSpec spec, Partitioner partitioner) {
     byte[] what = given(partitioner, "partitioner").packet().append(given(spec, "spec").packet()).bytes();
-    long mine = hold();
-    try {
+    return build(mine -> {
       byte[] name = Native.shardedAdd(mine, what);
       return Sharded.of(new String(name, StandardCharsets.UTF_8), Native.shardedDescribe(mine, name));
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -308,12 +285,7 @@ public final class Model extends Layers {
    * @throws DtgException.NotFound when there is none
    */
   public Sharded shardedVariable(String name) {
-    long mine = hold();
-    try {
-      return Sharded.of(name, Native.shardedDescribe(mine, Native.utf8(given(name, "name"))));
-    } finally {
-      drop();
-    }
+    return build(mine -> Sharded.of(name, Native.shardedDescribe(mine, Native.utf8(given(name, "name")))));
   }
 
   /**
@@ -325,12 +297,7 @@ public final class Model extends Layers {
    * @throws DtgException.NotFound when there is no such variable
    */
   public Variable shard(String name, long i) {
-    long mine = hold();
-    try {
-      return Variable.of(graph, Native.shardedShard(mine, Native.utf8(given(name, "name")), i));
-    } finally {
-      drop();
-    }
+    return build(mine -> Variable.of(graph, Native.shardedShard(mine, Native.utf8(given(name, "name")), i)));
   }
 
   /**
@@ -339,12 +306,7 @@ public final class Model extends Layers {
    * @return the variable
    */
   public Variable globalStep() {
-    long mine = hold();
-    try {
-      return Variable.of(graph, Native.modelGlobalStep(mine));
-    } finally {
-      drop();
-    }
+    return build(mine -> Variable.of(graph, Native.modelGlobalStep(mine)));
   }
 
   /**
@@ -353,12 +315,7 @@ public final class Model extends Layers {
    * @return the target
    */
   public Value init() {
-    long mine = hold();
-    try {
-      return value(Native.modelInit(mine));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.modelInit(mine)));
   }
 
   private void file(Session session, String path, boolean save) {
@@ -507,12 +464,7 @@ public final class Model extends Layers {
    * @return a scalar
    */
   public Value sparseSoftmaxCrossEntropy(Value labels, Value logits) {
-    long mine = hold();
-    try {
-      return value(Native.nnJudge(mine, 0, Value.id(labels, "labels"), Value.id(logits, "logits")));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnJudge(mine, 0, Value.id(labels, "labels"), Value.id(logits, "logits"))));
   }
 
   /**
@@ -523,12 +475,7 @@ public final class Model extends Layers {
    * @return a scalar
    */
   public Value softmaxCrossEntropy(Value labels, Value logits) {
-    long mine = hold();
-    try {
-      return value(Native.nnJudge(mine, 1, Value.id(labels, "labels"), Value.id(logits, "logits")));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnJudge(mine, 1, Value.id(labels, "labels"), Value.id(logits, "logits"))));
   }
 
   /**
@@ -539,12 +486,7 @@ public final class Model extends Layers {
    * @return a scalar
    */
   public Value sigmoidCrossEntropy(Value labels, Value logits) {
-    long mine = hold();
-    try {
-      return value(Native.nnJudge(mine, 2, Value.id(labels, "labels"), Value.id(logits, "logits")));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnJudge(mine, 2, Value.id(labels, "labels"), Value.id(logits, "logits"))));
   }
 
   /**
@@ -555,12 +497,7 @@ public final class Model extends Layers {
    * @return a scalar
    */
   public Value meanSquaredError(Value labels, Value predictions) {
-    long mine = hold();
-    try {
-      return value(Native.nnJudge(mine, 3, Value.id(labels, "labels"), Value.id(predictions, "predictions")));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnJudge(mine, 3, Value.id(labels, "labels"), Value.id(predictions, "predictions"))));
   }
 
   /**
@@ -571,12 +508,7 @@ public final class Model extends Layers {
    * @return a scalar
    */
   public Value accuracy(Value labels, Value logits) {
-    long mine = hold();
-    try {
-      return value(Native.nnJudge(mine, 4, Value.id(labels, "labels"), Value.id(logits, "logits")));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnJudge(mine, 4, Value.id(labels, "labels"), Value.id(logits, "logits"))));
   }
 
   /**
@@ -587,12 +519,7 @@ public final class Model extends Layers {
    * @return a scalar
    */
   public Value correctCount(Value labels, Value logits) {
-    long mine = hold();
-    try {
-      return value(Native.nnJudge(mine, 5, Value.id(labels, "labels"), Value.id(logits, "logits")));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnJudge(mine, 5, Value.id(labels, "labels"), Value.id(logits, "logits"))));
   }
 
   // ---- training ----
@@ -605,12 +532,7 @@ public final class Model extends Layers {
    * @return what was added
    */
   public Training minimize(Value loss, Optimizer optimizer) {
-    long mine = hold();
-    try {
-      return Training.of(graph, Native.nnMinimize(mine, new long[] {Value.id(loss, "loss")}, Optimizer.packet(optimizer).bytes(), false));
-    } finally {
-      drop();
-    }
+    return build(mine -> Training.of(graph, Native.nnMinimize(mine, new long[] {Value.id(loss, "loss")}, Optimizer.packet(optimizer).bytes(), false)));
   }
 
   /**
@@ -621,24 +543,17 @@ public final class Model extends Layers {
    * @return what was added
    */
   public Training minimizeTowers(List<Value> losses, Optimizer optimizer) {
-    long mine = hold();
-    try {
-      return Training.of(graph, Native.nnMinimize(mine, Value.ids(losses, "losses"), Optimizer.packet(optimizer).bytes(), true));
-    } finally {
-      drop();
-    }
+    return build(mine -> Training.of(graph, Native.nnMinimize(mine, Value.ids(losses, "losses"), Optimizer.packet(optimizer).bytes(), true)));
   }
 
   /**
    * From here on layers answer the variables that the model has, from the first, until all have been asked for.
    */
   public void nextTower() {
-    long mine = hold();
-    try {
+    build(mine -> {
       Native.modelNextTower(mine);
-    } finally {
-      drop();
-    }
+      return null;
+    });
   }
 
   /**
@@ -652,13 +567,10 @@ public final class Model extends Layers {
    * @return what was added
    */
   public Training minimizeAllReduce(Value loss, Optimizer optimizer, AllReduce how) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       byte[] packet = Optimizer.packet(optimizer).append(given(how, "how").packet()).bytes();
       return Training.of(graph, Native.nnMinimizeAllReduce(mine, Value.id(loss, "loss"), packet));
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -670,13 +582,10 @@ public final class Model extends Layers {
    * @return what was added
    */
   public Replicated minimizeReplicated(Value loss, Optimizer optimizer, Replication replication) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       byte[] how = Optimizer.packet(optimizer).append(given(replication, "replication").packet()).bytes();
       return Replicated.of(graph, Native.nnMinimizeReplicated(mine, Value.id(loss, "loss"), how));
-    } finally {
-      drop();
-    }
+    });
   }
 
   private static long[] words(List<Gradient> gradients) {
@@ -698,17 +607,14 @@ public final class Model extends Layers {
    * @return the target that makes one step
    */
   public Value applyGradients(List<Variable> variables, List<Gradient> gradients, Optimizer optimizer) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       if (variables.size() != gradients.size()) {
         throw new DtgException.InvalidArgument("apply " + gradients.size() + " gradients to " + variables.size() + " variables: give one each");
       }
       long[] handles = variables.stream().mapToLong(variable -> Value.id(variable.handle())).toArray();
       byte[] how = Optimizer.packet(optimizer).append(new Replication(SyncMode.ASYNC, 0, 1).packet()).bytes();
       return value(Native.nnApply(mine, handles, words(gradients), how, false)[0]);
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -721,17 +627,14 @@ public final class Model extends Layers {
    * @return what was added
    */
   public Replicated applyReplicated(List<Variable> variables, List<Gradient> gradients, Optimizer optimizer, Replication replication) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       if (variables.size() != gradients.size()) {
         throw new DtgException.InvalidArgument("apply " + gradients.size() + " gradients to " + variables.size() + " variables: give one each");
       }
       long[] handles = variables.stream().mapToLong(variable -> Value.id(variable.handle())).toArray();
       byte[] how = Optimizer.packet(optimizer).append(given(replication, "replication").packet()).bytes();
       return Replicated.of(graph, Native.nnApply(mine, handles, words(gradients), how, true));
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -742,12 +645,7 @@ public final class Model extends Layers {
    * @return a float32 scalar
    */
   public Value schedule(Value step, Schedule schedule) {
-    long mine = hold();
-    try {
-      return value(Native.nnSchedule(mine, Value.id(step, "step"), given(schedule, "schedule").packet().bytes()));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnSchedule(mine, Value.id(step, "step"), given(schedule, "schedule").packet().bytes())));
   }
 
   /**
@@ -761,12 +659,7 @@ public final class Model extends Layers {
    * @return a float32 scalar
    */
   public Value exponentialDecay(Value step, double rate, double every, double factor, boolean staircase) {
-    long mine = hold();
-    try {
-      return value(Native.nnExponentialDecay(mine, Value.id(step, "step"), rate, every, factor, staircase));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnExponentialDecay(mine, Value.id(step, "step"), rate, every, factor, staircase)));
   }
 
   /**
@@ -780,11 +673,6 @@ public final class Model extends Layers {
    * @return a float32 scalar
    */
   public Value cosineDecay(Value step, double rate, double steps, double floor, double warmup) {
-    long mine = hold();
-    try {
-      return value(Native.nnCosineDecay(mine, Value.id(step, "step"), rate, steps, floor, warmup));
-    } finally {
-      drop();
-    }
+    return build(mine -> value(Native.nnCosineDecay(mine, Value.id(step, "step"), rate, steps, floor, warmup)));
   }
 }

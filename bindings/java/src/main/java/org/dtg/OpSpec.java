@@ -345,6 +345,8 @@ public final class OpSpec {
       long it = graph.hold();
       try {
         return Arrays.stream(Native.graphAddOp(it, packet)).mapToObj(id -> new Value(graph, id)).toList();
+      } catch (DtgException e) {
+        throw e.at(location);
       } finally {
         graph.drop();
       }

@@ -64,17 +64,14 @@ public final class Strategy extends Handle {
   }
 
   private static long make(Model model, StrategyOptions options) {
-    long it = hold(model, "model");
-    try {
+    return given(model, "model").build(it -> {
       long workers = hold(options.group);
       try {
         return Native.strategyCreate(it, workers, options.packet().bytes());
       } finally {
         drop(options.group);
       }
-    } finally {
-      model.drop();
-    }
+    });
   }
 
   @FunctionalInterface
@@ -83,12 +80,7 @@ public final class Strategy extends Handle {
   }
 
   private long call(Call call) {
-    long mine = hold();
-    try {
-      return call.on(mine);
-    } finally {
-      drop();
-    }
+    return build(call::on);
   }
 
   private Value value(Call call) {
@@ -128,17 +120,14 @@ public final class Strategy extends Handle {
    * @throws DtgException.FailedPrecondition when the scope of another strategy is open on the model
    */
   public <T> T scope(Supplier<T> build) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.strategyScope(mine, true);
       try {
         return build.get();
       } finally {
         Native.strategyScope(mine, false);
       }
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -149,8 +138,7 @@ public final class Strategy extends Handle {
    * @return its results, as per-replica values
    */
   public List<PerReplica> run(Replica build, PerReplica... inputs) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       long[] made = {};
       long replicas = Native.strategyDescribe(mine)[0];
       for (int r = 0; r < replicas; r++) {
@@ -168,9 +156,7 @@ public final class Strategy extends Handle {
       List<PerReplica> out = new ArrayList<>();
       for (long id : made) out.add(new PerReplica(id));
       return out;
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -244,12 +230,7 @@ public final class Strategy extends Handle {
    * @return one for each
    */
   public List<Value> localResults(PerReplica value) {
-    long mine = hold();
-    try {
-      return values(Native.strategyLocalResults(mine, PerReplica.id(value)));
-    } finally {
-      drop();
-    }
+    return build(mine -> values(Native.strategyLocalResults(mine, PerReplica.id(value))));
   }
 
   /**
@@ -262,13 +243,10 @@ public final class Strategy extends Handle {
    * @return what was added
    */
   public Training minimize(PerReplica losses, Reduction reduction, Optimizer optimizer) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       byte[] how = Optimizer.packet(optimizer).bytes();
       return Training.of(graph, Native.strategyMinimize(mine, PerReplica.id(losses), reduction.ordinal(), how));
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -277,12 +255,7 @@ public final class Strategy extends Handle {
    * @return this worker's share
    */
   public Replicated replicated() {
-    long mine = hold();
-    try {
-      return Replicated.of(graph, Native.strategyReplicated(mine));
-    } finally {
-      drop();
-    }
+    return build(mine -> Replicated.of(graph, Native.strategyReplicated(mine)));
   }
 
   /**

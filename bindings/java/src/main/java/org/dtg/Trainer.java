@@ -47,9 +47,13 @@ public final class Trainer extends Handle {
 
   private static long make(Model model, TrainerOptions options) {
     byte[] what = given(options, "options").packet().bytes();
-    long[] held = hold(new Handle[] {given(model, "model"), options.session});
+    return given(model, "model").build(mine -> make(mine, options, what));
+  }
+
+  private static long make(long model, TrainerOptions options, byte[] what) {
+    long session = hold(options.session);
     try {
-      long made = Native.trainerCreate(held[0], held[1], what);
+      long made = Native.trainerCreate(model, session, what);
       boolean good = false;
       try {
         for (Map.Entry<String, MetricValues> each : options.metrics.entrySet()) {
@@ -61,7 +65,6 @@ public final class Trainer extends Handle {
         if (!good) Native.release(Kind.TRAINER.ordinal(), made);
       }
     } finally {
-      drop(model);
       drop(options.session);
     }
   }
