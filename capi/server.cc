@@ -66,11 +66,9 @@ Status take_environment(dtg_server_options* options) {
 
 Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_options* given, dtg_server** out) {
   DTG_TRY(require(out, "out"));
-  if (!cluster) {
+  if (!cluster)
     return invalid_argument(
-        "start a server: the cluster is NULL; that is what dtg_cluster_from_tf_config gives where TF_CONFIG names none: start "
-        "the program with dtg run, or set TF_CONFIG");
-  }
+        "start a server: the cluster is NULL, as where TF_CONFIG names none; start the program with dtg run, or set TF_CONFIG");
   const Held<ClusterObject> spec(cluster, HandleType::cluster);
   DTG_TRY(spec.status());
   dtg_server_options options = DTG_SERVER_OPTIONS_INIT;

@@ -14,7 +14,7 @@ LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 PIECE = re.compile(r'"(?:[^"\\]|\\.)*"')
 WORD = re.compile(r"\b(?:NULL\b|DTG_\w+|dtg_\w+)|\w+_ns\b")
 # Names that a user of every language meets as they are: of the environment, of the build.
-SAME = {"DTG_KEY_FILE", "DTG_OPENSSL_INSIDE"}
+SAME = {"DTG_KEY_FILE", "DTG_THREADS", "DTG_OPENSSL_INSIDE"}
 
 # In C's words, then in those of Go, Rust and Java; the first that fits is taken, so longer ones come first.
 NAMED = "use the named constants"

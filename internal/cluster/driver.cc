@@ -92,6 +92,11 @@ Deadline Driver::within(int64_t time_ns, Deadline deadline) const {
   return {std::min(Deadline::after(*host_.seams.clock, time_ns).at_ns, deadline.at_ns)};
 }
 
+Deadline Driver::looked_for(int64_t wanted_ns, int64_t time_ns, Deadline deadline) const {
+  const int64_t until_ns = std::max(wanted_ns + time_ns, within(kRoundLeastNs, Deadline::never()).at_ns);
+  return {std::min(until_ns, deadline.at_ns)};
+}
+
 void Driver::close() {
   for (const Ref<Worker>& worker : workers_) worker->close();
 }
@@ -249,8 +254,9 @@ void Driver::look_for(const std::string& task, Deadline deadline, Done done) {
   done(not_found("the session sees no task %s", task.c_str()));
 }
 
-Result<Ref<PartitionedPlan>> Driver::make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline, Cancellation* cancellation) {
-  const auto making = make_ref<PlanMaking>(Ref<Driver>::share(this), std::move(graph), std::move(request), deadline);
+Result<Ref<PartitionedPlan>> Driver::make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline, int64_t wanted_ns,
+                                               Cancellation* cancellation) {
+  const auto making = make_ref<PlanMaking>(Ref<Driver>::share(this), std::move(graph), std::move(request), deadline, wanted_ns);
   struct GivesUp final : Cancellation::Listener {
     GivesUp(PlanMaking& m, Cancellation* c) : making(m), cancellation(c) {
       if (cancellation && !cancellation->add(*this)) cancelled();

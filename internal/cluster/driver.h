@@ -45,7 +45,8 @@ class Driver final : public RefCounted {
   // Waits for the other tasks, until `cancellation` (may be null) is used; PlanMaking is for who may not.
   // As the plans of runs for that task place it (PlanRequest::at). One plan is made at a time.
   Result<Placer*> placer_for(const std::string& task);
-  Result<Ref<PartitionedPlan>> make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline, Cancellation* cancellation = nullptr);
+  Result<Ref<PartitionedPlan>> make_plan(Ref<Graph> graph, PlanRequest request, Deadline deadline, int64_t wanted_ns,
+                                         Cancellation* cancellation = nullptr);
   // How the same would be planned: on a cluster of one, page by page to the program; otherwise up to `place`, and a page "parts" with
   // what each task would get. No task is asked anything, and nothing is left behind. Not at the same time as make_plan.
   Result<PlanPages> explain(Ref<Graph> graph, PlanRequest request, Deadline deadline) const;
@@ -90,6 +91,9 @@ class Driver final : public RefCounted {
   Status add_devices(uint32_t task);
   Result<wire::ArriveReply> ask_attendance(Worker& home, const wire::Arrive& question, Deadline deadline);
   Status keep_apart(uint32_t from, const std::vector<std::string>& others);
+  // Until when a task is looked for by a run that has been wanted since then: runs wait for their plans one behind the other, and each
+  // would look as long again.
+  Deadline looked_for(int64_t wanted_ns, int64_t time_ns, Deadline deadline) const;
   // The moment so far from now, or the deadline, whichever comes first.
   Deadline within(int64_t time_ns, Deadline deadline) const;
 

@@ -78,8 +78,8 @@ class GivenUp final : public Interrupt {
 
 }  // namespace
 
-PlanMaking::PlanMaking(Ref<Driver> driver, Ref<Graph> graph, PlanRequest request, Deadline deadline)
-    : driver_(std::move(driver)), graph_(std::move(graph)), request_(std::move(request)), deadline_(deadline) {}
+PlanMaking::PlanMaking(Ref<Driver> driver, Ref<Graph> graph, PlanRequest request, Deadline deadline, int64_t wanted_ns)
+    : driver_(std::move(driver)), graph_(std::move(graph)), request_(std::move(request)), deadline_(deadline), wanted_ns_(wanted_ns) {}
 
 bool PlanMaking::advance() {
   GivenUp interrupt(is_given_up_);
@@ -127,9 +127,10 @@ Result<bool> PlanMaking::cut() {
     const uint32_t task = parts_.others[i].task;
     const bool briefly = driver.map_.tasks[task] == request_.at || driver.workers_[task]->is_lost();
     const int64_t time_ns = briefly ? kReturnBrieflyNs : kReturnNs;
-    driver.workers_[task]->connect(driver.within(time_ns, deadline_), [self = Ref<PlanMaking>::share(this), i, round](Status status) {
-      self->answered(round, i, status.ok() ? Result<Worker::Part>(Worker::Part()) : Result<Worker::Part>(std::move(status)));
-    });
+    driver.workers_[task]->connect(
+        driver.looked_for(wanted_ns_, time_ns, deadline_), [self = Ref<PlanMaking>::share(this), i, round](Status status) {
+          self->answered(round, i, status.ok() ? Result<Worker::Part>(Worker::Part()) : Result<Worker::Part>(std::move(status)));
+        });
   });
 }
 

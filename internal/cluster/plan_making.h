@@ -15,7 +15,7 @@ namespace dtg {
 
 class PlanMaking final : public RefCounted {
  public:
-  PlanMaking(Ref<Driver> driver, Ref<Graph> graph, PlanRequest request, Deadline deadline);
+  PlanMaking(Ref<Driver> driver, Ref<Graph> graph, PlanRequest request, Deadline deadline, int64_t wanted_ns);
 
   // Goes on as far as it can. False: others have been asked.
   bool advance();
@@ -52,6 +52,7 @@ class PlanMaking final : public RefCounted {
   const Ref<Graph> graph_;
   const PlanRequest request_;
   const Deadline deadline_;
+  const int64_t wanted_ns_;
   Stage stage_ = Stage::cut;
   Partition parts_;
   Ref<PartitionedPlan> plan_;

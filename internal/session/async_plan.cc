@@ -18,6 +18,7 @@ AsyncPlan::AsyncPlan(Ref<Session> session, Wanted wanted, Deadline deadline, Ans
       hash_(Session::hash_of(args())),
       deadline_(deadline),
       answer_(std::move(answer)),
+      wanted_ns_(session_->runtime().clock().monotonic_ns()),
       back_(session_->planning_end(deadline)) {}
 
 void AsyncPlan::start() {
@@ -64,7 +65,7 @@ Status AsyncPlan::go_on() {
   if (!making) {
     // Who waited for the turn may find that it was for the same.
     if (Ref<PartitionedPlan> found = session_->find_kept(hash_, args())) return end(std::move(found)), Status();
-    making = session_->start_plan(args(), deadline_);
+    making = session_->start_plan(args(), deadline_, wanted_ns_);
     const std::lock_guard lock(mutex_);
     DTG_TRY(cause_);
     making_ = making;
@@ -125,9 +126,9 @@ void AsyncPlan::tell(Result<Ref<PartitionedPlan>> plan) {
 
 // ---- what the session has of it ----------------------------------------------------------------------------
 
-Ref<PlanMaking> Session::start_plan(const RunArgs& args, Deadline until) {
+Ref<PlanMaking> Session::start_plan(const RunArgs& args, Deadline until, int64_t wanted_ns) {
   plans_made_.add();
-  return make_ref<PlanMaking>(driver_, graph_, request_of(args), until);
+  return make_ref<PlanMaking>(driver_, graph_, request_of(args), until, wanted_ns);
 }
 
 Status Session::enter(AsyncPlan& plan) {

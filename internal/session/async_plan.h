@@ -49,6 +49,7 @@ class AsyncPlan final : public Timer::Timeout, private Turns::Waiter, private Po
   const Deadline deadline_;
   Answer<Ref<PartitionedPlan>> answer_;
   std::atomic<bool> told_{false};
+  const int64_t wanted_ns_;
   const Deadline back_;  // until when a task that is lost meanwhile is waited for
   Status lost_;          // how that went the last time
   int64_t pause_ns_ = kFirstPauseNs;

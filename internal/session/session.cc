@@ -241,9 +241,10 @@ Result<Ref<PartitionedPlan>> Session::seek_plan(const RunArgs& args, Deadline un
   const uint64_t hash = hash_of(args);
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
   const Deadline back = planning_end(until);
+  const int64_t wanted_ns = runtime_->clock().monotonic_ns();
   Status lost;
   for (;;) {
-    auto made = make_plan(hash, args, until);
+    auto made = make_plan(hash, args, until, wanted_ns);
     // Who was lost is told rather than that the time is over.
     if (made.status().code() == Code::deadline_exceeded && !lost.ok()) return lost;
     if (!may_plan_again(made.status(), back)) return made;
@@ -313,12 +314,12 @@ Result<PlanPages> Session::explain(PlanRequest request, int64_t timeout_ns) {
   return driver_->explain(graph_, std::move(request), until);
 }
 
-Result<Ref<PartitionedPlan>> Session::make_plan(uint64_t hash, const RunArgs& args, Deadline until) {
+Result<Ref<PartitionedPlan>> Session::make_plan(uint64_t hash, const RunArgs& args, Deadline until, int64_t wanted_ns) {
   DTG_TRY(begin_planning(until, args.cancellation));
   const Turn turn{*this};
   // Who waited for the turn may find that it was for the same.
   if (Ref<PartitionedPlan> found = find_kept(hash, args)) return found;
-  DTG_ASSIGN(Ref<PartitionedPlan> plan, driver_->make_plan(graph_, request_of(args), until, args.cancellation));
+  DTG_ASSIGN(Ref<PartitionedPlan> plan, driver_->make_plan(graph_, request_of(args), until, wanted_ns, args.cancellation));
   plans_made_.add();
   keep_plan(hash, args, plan);
   return plan;

@@ -147,7 +147,7 @@ class Session final : public RefCounted, private Task::Observer {
   Status refuse_run(Status why, std::span<const Value> feeds, std::span<const Value> fetches, std::span<const NodeId> targets) const;
   Status refuse_run(Status why, const RunArgs& args) const { return refuse_run(std::move(why), args.feeds, args.fetches, args.targets); }
   Ref<PartitionedPlan> find_kept(uint64_t hash, const RunArgs& args);
-  Result<Ref<PartitionedPlan>> make_plan(uint64_t hash, const RunArgs& args, Deadline until);
+  Result<Ref<PartitionedPlan>> make_plan(uint64_t hash, const RunArgs& args, Deadline until, int64_t wanted_ns);
   // Whose turn to plan it is, from a begin_planning() that went well to the end of the scope.
   struct Turn {
     Session& session;
@@ -157,7 +157,7 @@ class Session final : public RefCounted, private Task::Observer {
   // Of everything that decides the plan.
   static uint64_t hash_of(const RunArgs& args);
   static PlanRequest request_of(const RunArgs& args);
-  Ref<PlanMaking> start_plan(const RunArgs& args, Deadline until);
+  Ref<PlanMaking> start_plan(const RunArgs& args, Deadline until, int64_t wanted_ns);
   void keep_plan(uint64_t hash, const RunArgs& args, const Ref<PartitionedPlan>& plan);
   // What is known of the attempts at one run.
   struct Attempts {

@@ -23,7 +23,7 @@ Status Session::run_aside(const RunArgs& args, std::span<Tensor> fetched, Deadli
   {
     DTG_TRY(begin_planning(until));
     const Turn turn{*this};
-    DTG_ASSIGN(plan, driver_->make_plan(graph_, request_of(args), until));
+    DTG_ASSIGN(plan, driver_->make_plan(graph_, request_of(args), until, runtime_->clock().monotonic_ns()));
   }
   Attempts attempts;
   return run_once(*plan, args, fetched, until, attempts);

@@ -139,5 +139,45 @@ TEST(PlanningLoss, ATaskThatKeepsItsStateIsMetAsOftenAsItTakes) {
   EXPECT_TRUE(session->close(10 * kSecond).ok());
 }
 
+// Runs are planned one behind the other; a task that is gone is not looked for by each of them anew.
+TEST(PlanningLoss, ManyRunsLookForALostTaskTogether) {
+  constexpr int kRuns = 16;  // a second each, one behind the other
+  Scratch scratch;
+  ::chmod(scratch.path().c_str(), 0700);
+  auto server = std::make_unique<ServerProcess>("ps=unix:" + scratch / "ps", "ps", 0);
+  const Ref<Runtime> runtime = Runtime::create({.compute_threads = 2}).take();
+  const Ref<Graph> graph = Graph::create(&runtime->ops()).take();
+  Build b(*graph);
+  graph->push_device("/job:ps/task:0");
+  const Value v = b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}, {"shared_name", std::string("v")}});
+  const NodeId set = b.node("AssignVariableOp", std::vector<Value>{v, b.scalar(DType::f32, 1)});
+  const Value read = b.op("ReadVariableOp", {v}, {{"dtype", DType::f32}});
+  ASSERT_TRUE(graph->pop_device().ok() && b.ok()) << b.status().message();
+  Session::Options options;
+  options.connect_timeout_ns = 20 * kSecond;
+  auto connected = Session::connect(runtime, "unix:" + scratch / "ps", graph, options);
+  ASSERT_TRUE(connected.ok()) << connected.status().message();
+  const Ref<Session> session = connected.take();
+  std::vector<Tensor> none;
+  ASSERT_TRUE(session->run({.feeds = {}, .feed_tensors = {}, .fetches = {}, .targets = {&set, 1}, .timeout_ns = 60 * kSecond}, none).ok());
+  server->kill();
+  const Ref<CompletionQueue> queue = CompletionQueue::create().take();
+  std::vector<Ref<AsyncRun>> runs;
+  const int64_t began = system_clock().monotonic_ns();
+  for (int i = 0; i < kRuns; ++i) {
+    auto run =
+        session->run_async({.feeds = {}, .feed_tensors = {}, .fetches = {&read, 1}, .targets = {}, .timeout_ns = 60 * kSecond}, queue, 0);
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    runs.push_back(run.take());
+  }
+  for (int i = 0; i < kRuns; ++i) {
+    CompletionQueue::Event event;
+    ASSERT_EQ(queue->next({&event, 1}, system_clock(), Deadline::after(system_clock(), 90 * kSecond)), 1u);
+    EXPECT_EQ(event.status.code(), Code::unavailable) << event.status.message();
+  }
+  EXPECT_LT(system_clock().monotonic_ns() - began, (kRuns - 4) * kSecond);
+  EXPECT_TRUE(session->close(10 * kSecond).ok());
+}
+
 }  // namespace
 }  // namespace dtg
