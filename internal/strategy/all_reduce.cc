@@ -25,6 +25,7 @@ class Reducer {
       else if (each->gradient.any()) dense(*each);
     }
     for (auto& [what, pack] : packs_) send(pack);
+    if (calls_.size() > 1) hold_back(gradients);
     DTG_TRY(build_.status().with_context("average gradients over a group"));
     return instance_;
   }
@@ -46,7 +47,22 @@ class Reducer {
     const Value inputs[] = {input, build_.integer(how_.group_size), build_.integer(how_.group_key), build_.integer(instance_++)};
     std::vector<Attr> attrs = {{"timeout_seconds", how_.timeout_seconds}, {"communication_hint", how_.hint}, purpose()};
     if (last) attrs.insert(attrs.end(), {Attr{"merge_op", "Add"}, Attr{"final_op", last}});
-    return build_.op(op, inputs, attrs, {}, controls_);
+    const Value result = build_.op(op, inputs, attrs, {}, controls_);
+    if (build_.ok()) calls_.push_back(result.node());
+    return result;
+  }
+
+  // Until every call of the step has ended well: where a member is lost between two of them, the variables of the first would have made the
+  // step and the others not.
+  void hold_back(std::vector<VariableGradient>& gradients) {
+    const NodeId all = build_.node("NoOp", std::span<const Value>(), {}, "all_here", calls_);
+    for (VariableGradient& each : gradients) {
+      const ColocationScope beside(graph_, each.variable.handle.node());
+      for (Value* const value : {&each.gradient.dense, &each.gradient.values}) {
+        const Value before[] = {*value};
+        if (value->valid()) *value = build_.op("Identity", before, {}, {}, {&all, 1});
+      }
+    }
   }
 
   // A gather moves no bfloat16; every one of them is a float.
@@ -140,6 +156,7 @@ class Reducer {
   const AllReduce& how_;
   const std::span<const NodeId> controls_;
   int32_t instance_;
+  std::vector<NodeId> calls_;
   std::vector<const NamedVariable*> about_;  // whose gradients the next calls move, and whether to their mean
   bool mean_ = false;
   std::map<std::tuple<DType, bool, std::string>, Pack> packs_;  // by type, whether to the mean, device
