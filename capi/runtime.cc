@@ -1,6 +1,9 @@
 // dtg/runtime.h: makes runtimes, keeps the default one of the process, and gives out metrics and traces. Any thread.
 #include "dtg/runtime.h"
 
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "capi/guard.h"
@@ -8,8 +11,27 @@
 
 namespace dtg::capi {
 
+namespace {
+
+// What DTG_THREADS says, for who does not say how many; 0: nothing.
+Result<int> threads_wished() {
+  const char* const text = std::getenv("DTG_THREADS");
+  if (!text || *text == '\0') return 0;
+  int threads = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, failed] = std::from_chars(text, end, threads);
+  if (failed == std::errc() && stop == end && threads >= 1 && threads <= Runtime::kThreadsMost) return threads;
+  return invalid_argument("create a runtime: DTG_THREADS is \"%.40s\"; it is a whole number from 1 to %d", text, Runtime::kThreadsMost);
+}
+
+}  // namespace
+
 Result<Ref<Runtime>> runtime_of(dtg_runtime* handle) {
-  if (!handle) return Runtime::shared();
+  if (!handle) {
+    Runtime::Options options;
+    DTG_ASSIGN(options.compute_threads, threads_wished());
+    return Runtime::shared(options);
+  }
   const Held<Runtime> held(handle, HandleType::runtime);
   if (!held) return held.status();
   return Ref<Runtime>::share(held.get());
@@ -60,7 +82,7 @@ Status create(const dtg_runtime_options* given, dtg_runtime** out) {
   Runtime::Options wanted;
   wanted.compute_threads = options.compute_threads;
   if (options.compute_threads == 0) {
-    DTG_ASSIGN(wanted.compute_threads, Runtime::threads_wished());
+    DTG_ASSIGN(wanted.compute_threads, threads_wished());
   }
   wanted.pin_threads = options.pin_threads != 0;
   wanted.spin_ns = options.spin_ns;

@@ -64,7 +64,9 @@ Status Frame::take_lasting() {
   for (size_t k = 0; k < values.size(); ++k) {
     ValueRoom::Piece piece = room_.take(values[k].bytes);
     if (!piece.block) {
-      DTG_ASSIGN(Ref<Buffer> block, around_.memory.take_buffer(room_.next_block(values[k].bytes)));
+      const int64_t next = room_.next_block(values[k].bytes);
+      DTG_TRY(around_.memory.check_growth(next, "elements of lists"));
+      DTG_ASSIGN(Ref<Buffer> block, around_.memory.take_buffer(next));
       piece = room_.take_from(block, values[k].bytes);
     }
     slots_.bind_lasting(k, values.size(), values[k].slot, std::move(piece));

@@ -189,6 +189,16 @@ MemoryPool::Recycled* MemoryPool::find_buffer(int64_t bytes) {
   return nullptr;
 }
 
+Status MemoryPool::check_growth(int64_t bytes, const char* what) {
+  if (!budget_ || bytes <= budget_->limit() - held_bytes()) return {};
+  trim(0);
+  if (bytes <= budget_->limit() - held_bytes()) return {};
+  return resource_exhausted("%lld bytes for %s: with the %lld that are held already it is more than the memory limit of %lld; make less of "
+                            "them, or raise memory_limit_bytes of the runtime",
+                            static_cast<long long>(bytes), what, static_cast<long long>(held_bytes()),
+                            static_cast<long long>(budget_->limit()));
+}
+
 Result<Ref<Buffer>> MemoryPool::take_buffer(int64_t bytes) {
   Recycled* buffer = find_buffer(bytes);
   if (!buffer) {

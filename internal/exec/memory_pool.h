@@ -30,6 +30,10 @@ class MemoryPool final : public RefCounted {
   // Counted memory; it comes back by itself.
   Result<Ref<Buffer>> take_buffer(int64_t bytes);
 
+  // Whether there may be so much more of what a run decides while it is under way, such as elements of lists: with all that the pool holds
+  // it stays within the budget's limit.
+  Status check_growth(int64_t bytes, const char* what);
+
   // Gives idle memory back to the system until no more than `keep` bytes are idle.
   void trim(int64_t keep);
 

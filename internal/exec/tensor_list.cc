@@ -112,6 +112,7 @@ Result<Tensor> TensorList::room(MemoryPool& memory, const Shape& shape) const {
     next = family.room.next_block(bytes.value());
   }
   if (!piece.block) {
+    DTG_TRY(memory.check_growth(next, "elements of lists"));
     DTG_ASSIGN(Ref<Buffer> block, memory.take_buffer(next));
     const std::lock_guard lock(family.lock);
     piece = family.room.take_from(block, bytes.value());

@@ -121,12 +121,16 @@ bool hands_on_itself(const Node& node, size_t output) {
 
 }  // namespace
 
+// What nobody needs, and does nothing by itself, is not done: a read that was left over.
+void Function::count_accesses(std::span<const Done> done) {
+  accesses_.assign(parts_.arguments.size(), 0);
+  for (const Done& each : done) {
+    if (std::ranges::binary_search(needed_, each.node)) accesses_[each.argument] |= each.accesses;
+  }
+}
+
 // Which arguments a resource may be, by the ops that hand it on; and so what is done to them.
 Status Function::find_effects() {
-  struct Done {
-    NodeId node;
-    uint32_t argument, accesses;
-  };
   std::vector<Done> done;
   std::vector<Returned> sets(1);  // 0: none
   FlatMap<uint32_t> set_of;
@@ -170,11 +174,7 @@ Status Function::find_effects() {
   std::ranges::sort(targets_);
   targets_.erase(std::unique(targets_.begin(), targets_.end()), targets_.end());
   find_needed();
-  accesses_.assign(parts_.arguments.size(), 0);
-  // What nobody needs, and does nothing by itself, is not done: a read that was left over.
-  for (const Done& each : done) {
-    if (std::ranges::binary_search(needed_, each.node)) accesses_[each.argument] |= each.accesses;
-  }
+  count_accesses(done);
   for (Value result : parts_.results) {
     returned_.push_back(arguments_of(result));
     if (returned_.back().arguments.empty() && graph().info(result).dtype == DType::resource) {

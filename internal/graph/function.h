@@ -87,7 +87,13 @@ class Function final : public RefCounted {
   Status check_arguments() const;
   Status look_inside();
   void find_needed();
+  // What a node does to an argument.
+  struct Done {
+    NodeId node;
+    uint32_t argument, accesses;
+  };
   Status find_effects();
+  void count_accesses(std::span<const Done> done);
 
   Parts parts_;
   std::vector<NodeId> targets_;

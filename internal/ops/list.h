@@ -34,7 +34,7 @@ Status same_list(InferContext& c);
 using Item = TensorList::Item;
 
 // No list has more.
-inline constexpr int64_t kElementsMax = int64_t{1} << 28;
+inline constexpr int64_t kElementsMax = int64_t{1} << 24;
 
 // The list in a slot.
 Result<const TensorList*> list_at(const RunContext& c, int input);
@@ -83,6 +83,8 @@ Result<Shape> unset_shape(const RunContext& c, const TensorList& list, const Par
 Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, const Item& item, int o);
 // How many elements input i asks for.
 Result<size_t> count_of(const RunContext& c, int input);
+// Of a list: what a number that was fed asks for may be more than there is memory.
+Status check_length(const RunContext& c, int64_t count);
 Result<Shape> row_of(const PrepareContext& c, const Shape& shape);
 
 // Rows of ZerosLike and AddN for lists: element by element.

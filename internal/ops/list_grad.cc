@@ -59,7 +59,10 @@ Status get_item_grad(GradContext& c) {
   const Value length = b.op("TensorListLength", {c.input(0)});
   // Others may have other shapes; who asks for them says which.
   const bool alike = c.input_info(0).shape.complete();
-  const Value nothing = b.op("TensorListReserve", {alike ? shape_of(c, c.output(0)) : b.integer(-1), length}, {element_of(c)});
+  // Of lists that are elements, those that nobody asks for have zeros in the places of theirs.
+  const bool lists = c.attr<DType>("element_dtype") == DType::variant;
+  const Value nothing = lists ? b.zeros_like(c.input(0))
+                              : b.op("TensorListReserve", {alike ? shape_of(c, c.output(0)) : b.integer(-1), length}, {element_of(c)});
   c.dx(0, b.op("TensorListSetItem", {nothing, c.input(1), c.dy()}));
   return {};
 }

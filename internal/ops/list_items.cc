@@ -34,6 +34,7 @@ Result<Tensor> copy_of(const RunContext& c, DType dtype, const Shape& shape, con
   if (dtype == DType::string && data) return copy_value(dtype, shape, data);
   const Bytes bytes = Bytes::of(shape.count(), cell_bytes(dtype));
   if (bytes.is_overflow()) return resource_exhausted("an element of shape %s", shape.text().c_str());
+  DTG_TRY(c.slots().memory().check_growth(bytes.value(), "an element of a list"));
   DTG_ASSIGN(Ref<Buffer> buffer, c.slots().memory().take_buffer(bytes.value()));
   Tensor tensor = Tensor::over(std::move(buffer), dtype, shape);
   if (bytes.value() > 0 && data) std::memcpy(tensor.data(), data, static_cast<size_t>(bytes.value()));
@@ -127,9 +128,17 @@ Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, const
 Result<size_t> count_of(const RunContext& c, int input) {
   const int32_t count = *c.in<int32_t>(input);
   if (count < 0) return c.error("a list of %d elements", count);
-  if (count > kElementsMax)
-    return resource_exhausted("a list of %d elements: at most %lld are possible", count, static_cast<long long>(kElementsMax));
+  DTG_TRY(check_length(c, count));
   return static_cast<size_t>(count);
+}
+
+Status check_length(const RunContext& c, int64_t count) {
+  if (count > kElementsMax) {
+    return resource_exhausted("a list of %lld elements: at most %lld are possible", static_cast<long long>(count),
+                              static_cast<long long>(kElementsMax));
+  }
+  constexpr int64_t kSize = sizeof(Item), kNoMatter = 1 << 20;
+  return count * kSize < kNoMatter ? Status() : c.slots().memory().check_growth(count * kSize, "a list");
 }
 
 Result<Shape> row_of(const PrepareContext& c, const Shape& shape) {

@@ -216,8 +216,7 @@ Status concat_lists_run(RunContext& c) {
   DTG_ASSIGN(const TensorList* const second, list_at(c, 1));
   DTG_TRY(check_dtype(c, *first, a.dtype));
   DTG_TRY(check_dtype(c, *second, a.dtype));
-  if (first->size() + second->size() > kElementsMax)
-    return resource_exhausted("a list of more than %lld elements", static_cast<long long>(kElementsMax));
+  DTG_TRY(check_length(c, first->size() + second->size()));
   auto shape = PartialShape::merge(first->element_shape(), second->element_shape(), "the elements of the two lists");
   if (!shape.ok()) return c.error("%s", shape.status().message().c_str());
   std::vector<Item> items = first->items();
@@ -246,6 +245,7 @@ Status scatter_into_run(RunContext& c) {
     if (indices[i] < 0 || indices[i] >= kElementsMax) return c.error("index %d cannot be in a list", indices[i]);
     most = std::max<int64_t>(most, indices[i] + 1);
   }
+  DTG_TRY(check_length(c, most));
   std::vector<Item> items = list->items();
   items.resize(static_cast<size_t>(most));
   const int64_t bytes = a.item.count() * cell_bytes(a.dtype);

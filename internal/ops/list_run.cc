@@ -73,6 +73,7 @@ Status scatter_run(RunContext& c) {
     else if (indices[i] >= count) return c.error("index %d is not in a list of %lld elements", indices[i], static_cast<long long>(count));
   }
   const int64_t bytes = a.item.count() * cell_bytes(a.dtype);
+  DTG_TRY(check_length(c, count));
   std::vector<Item> items(static_cast<size_t>(std::max<int64_t>(count, 0)));
   for (int64_t i = 0; i < a.number; ++i) {
     DTG_ASSIGN(items[static_cast<size_t>(indices[i])].tensor, copy_of(c, a.dtype, a.item, c.in<char>(0) + i * bytes));
@@ -103,6 +104,7 @@ Status set_item_run(RunContext& c) {
   const int64_t index = *c.in<int32_t>(1);
   Ref<TensorList> longer;
   if (a.flag && index >= list->size() && index < kElementsMax) {
+    DTG_TRY(check_length(c, index + 1));
     longer = list->resized(index + 1);
     list = longer.get();
   }

@@ -119,7 +119,8 @@ Status as_string_prepare(PrepareContext& c) {
   if (fill.size() > 1 || (!fill.empty() && !std::strchr(" +-0#", fill[0]))) {
     return c.error("fill is \"%s\"; it must be empty or one of ' ', '+', '-', '0', '#'", fill.c_str());
   }
-  if (width > INT32_MAX || precision > INT32_MAX) return c.error("width and precision must fit in int32");
+  constexpr int64_t kMost = 4096;  // letters of one number
+  if (width > kMost || precision > kMost) return c.error("width and precision may be %lld at most", static_cast<long long>(kMost));
   std::string one = "%" + fill;
   if (width > -1) one += std::to_string(width);
   if (precision > -1) one += "." + std::to_string(precision);

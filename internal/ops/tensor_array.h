@@ -76,6 +76,8 @@ class TensorArray final : public Resource {
 
   DType dtype() const { return options_.dtype; }
   // The array keeps the tensor.
+  // Room for so many elements.
+  static Status check_growth(const RunContext& c, int64_t count);
   Status write(const RunContext& c, int64_t index, Tensor value);
   // An invalid tensor stands for zeros of the shape.
   struct Element {

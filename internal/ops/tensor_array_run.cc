@@ -54,6 +54,7 @@ Status make_run(RunContext& c) {
     return resource_exhausted("an array of %lld elements: at most %lld are possible", static_cast<long long>(options.size),
                               static_cast<long long>(TensorArray::kMost));
   }
+  DTG_TRY(TensorArray::check_growth(c, options.size));
   const auto& given = *c.args<ArrayArgs>().source;
   give_array(c, make_ref<TensorArray>(given.empty() ? std::string(c.node().name) : given, std::move(options)));
   *c.out<float>(1) = 0;

@@ -1,4 +1,5 @@
 // The elements of a TensorArray: what may be written and read when, as TensorFlow has it. Called by kernels, on the threads of a run.
+#include "exec/memory_pool.h"
 #include "ops/list.h"
 #include "ops/tensor_array.h"
 
@@ -18,6 +19,12 @@ std::vector<int64_t> joined(const Shape& before, std::span<const int64_t> dims) 
 TensorArray::TensorArray(std::string name, Options options)
     : Resource(std::move(name)), options_(std::move(options)), elements_(static_cast<size_t>(options_.size)) {}
 
+// A number that was fed may ask for more than there is memory.
+Status TensorArray::check_growth(const RunContext& c, int64_t count) {
+  constexpr int64_t kSize = sizeof(State), kNoMatter = 1 << 20;
+  return count * kSize < kNoMatter ? Status() : c.slots().memory().check_growth(count * kSize, "an array");
+}
+
 Status TensorArray::check_open(const RunContext& c) const {
   return closed_ ? c.error("the array \"%s\" was closed", name().c_str()) : Status();
 }
@@ -35,7 +42,10 @@ Status TensorArray::write(const RunContext& c, int64_t index, Tensor value) {
     return c.error("write element %lld of \"%s\": the value has shape %s, the array is for %s", wide(index), name().c_str(),
                    value.shape().text().c_str(), options_.element_shape.text().c_str());
   }
-  if (index >= size) elements_.resize(static_cast<size_t>(index) + 1);
+  if (index >= size) {
+    DTG_TRY(check_growth(c, index + 1));
+    elements_.resize(static_cast<size_t>(index) + 1);
+  }
   State& state = elements_[static_cast<size_t>(index)];
   if (state.was_read) return c.error("write element %lld of \"%s\": it was read already", wide(index), name().c_str());
   if (state.written && !options_.adds_up) {
@@ -110,6 +120,7 @@ Status TensorArray::make_room(const RunContext& c, int64_t count, bool exactly) 
     return resource_exhausted("%lld elements of \"%s\": at most %lld are possible", wide(count), name().c_str(), wide(kMost));
   auto size = static_cast<int64_t>(elements_.size());
   if (options_.dynamic_size && size < count) {
+    DTG_TRY(check_growth(c, count));
     elements_.resize(static_cast<size_t>(count));
     size = count;
   }

@@ -1,9 +1,6 @@
 // Building a runtime: tables filled by the op families, seams from the machine.
 #include "session/runtime.h"
 
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -89,25 +86,13 @@ std::string Runtime::metrics_text() {
   return prometheus_text(counters_.snapshot());
 }
 
-Result<int> Runtime::threads_wished() {
-  const char* const text = std::getenv("DTG_THREADS");
-  if (!text || *text == '\0') return 0;
-  int threads = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [stop, failed] = std::from_chars(text, end, threads);
-  if (failed == std::errc() && stop == end && threads >= 1 && threads <= kThreadsMost) return threads;
-  return invalid_argument("create a runtime: DTG_THREADS is \"%.40s\"; it is a whole number from 1 to %d", text, kThreadsMost);
-}
-
-Result<Ref<Runtime>> Runtime::shared() {
+Result<Ref<Runtime>> Runtime::shared(const Options& options) {
   // Leaked: it must outlive whatever the host still runs at exit.
   static std::mutex* const mutex = new std::mutex;
   static Ref<Runtime>* const shared = new Ref<Runtime>;
   const std::lock_guard lock(*mutex);
   if (!*shared) {
-    Options options;
-    DTG_ASSIGN(options.compute_threads, threads_wished());
-    DTG_ASSIGN(*shared, create(std::move(options)));
+    DTG_ASSIGN(*shared, create(options));
   }
   return *shared;
 }

@@ -41,11 +41,9 @@ class Runtime final : public RefCounted {
     bool own_threads = true;
   };
   static Result<Ref<Runtime>> create(Options options);
-  // What DTG_THREADS says, for who does not say how many; 0: nothing.
-  static Result<int> threads_wished();
   static constexpr int kThreadsMost = 1024;
-  // The runtime of callers who name none.
-  static Result<Ref<Runtime>> shared();
+  // The runtime of callers who name none; the options are those of the first call.
+  static Result<Ref<Runtime>> shared(const Options& options);
 
   const OpTable& ops() const { return ops_; }
   const KernelTable& kernels() const { return kernels_; }

@@ -441,6 +441,26 @@ TEST_F(ControlGradientTest, OfVariablesThatCallsHandBack) {
   EXPECT_EQ(values(fetch(w)), (std::vector<float>{6}));
 }
 
+// Of lists in a list, those that nobody asks for have the gradient 0.
+TEST_F(ControlGradientTest, OfAListOfListsOfWhichOneIsRead) {
+  const Value x = placeholder(DType::f32, PartialShape::scalar());
+  const auto empty = [&](DType of) {
+    return build->op("EmptyTensorList", {build->integer(-1), build->integer(-1)}, {{"element_dtype", of}});
+  };
+  const auto of_one = [&](double factor) {
+    return build->op("TensorListPushBack", {empty(DType::f32), build->mul(x, build->scalar(DType::f32, factor))},
+                     {{"element_dtype", DType::f32}});
+  };
+  Value all = empty(DType::variant);
+  for (const double factor : {2.0, 3.0}) all = build->op("TensorListPushBack", {all, of_one(factor)}, {{"element_dtype", DType::variant}});
+  const Value inner = build->op("TensorListGetItem", {all, build->integer(1), build->integer(-1)}, {{"element_dtype", DType::variant}});
+  const Value y = build->op("TensorListGetItem", {inner, build->integer(0), build->integer(-1)}, {{"element_dtype", DType::f32}});
+  ASSERT_TRUE(build->ok()) << build->status().message();
+  auto gradients = add_gradients(*graph, {&y, 1}, {&x, 1}, {});
+  ASSERT_TRUE(gradients.ok()) << gradients.status().message();
+  EXPECT_EQ(values(fetch(gradients.value()[0].dense, {{x, Tensor::scalar<float>(5).take()}})), std::vector<float>{3});
+}
+
 // A read in a function that nobody needs is no use of the variable, so the call has no state and no gradient for it.
 TEST_F(ControlGradientTest, OfFunctionsWithReadsThatNobodyNeeds) {
   const Value x = placeholder(DType::f32, PartialShape::vector(-1)), p = placeholder(DType::boolean, PartialShape::scalar());

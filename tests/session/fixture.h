@@ -17,8 +17,9 @@ class SessionTest : public ::testing::Test {
  protected:
   void SetUp() override { open({}); }
 
-  void open(Session::Options options, int threads = 2) {
+  void open(Session::Options options, int threads = 2, int64_t memory_limit_bytes = 0) {
     Runtime::Options runtime_options;
+    runtime_options.memory_limit_bytes = memory_limit_bytes;
     runtime_options.compute_threads = threads;
     auto made = Runtime::create(runtime_options);
     ASSERT_TRUE(made.ok()) << made.status().message();

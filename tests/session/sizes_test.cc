@@ -34,6 +34,32 @@ TEST_F(Sizes, ANodeHasNotAnyNumberOfInputs) {
   EXPECT_NE(build->status().message().find("65536 values for inputs: at most 65535"), std::string::npos) << build->status().message();
 }
 
+// A number that is fed says how long a list is; it may ask for more than there may be, and the next run is right.
+TEST_F(Sizes, ListsKeepToTheMemoryLimit) {
+  open({}, 2, int64_t{32} << 20);
+  const Value n = placeholder(DType::i32, PartialShape::scalar()), shape = build->ints({4});
+  const Attr f32 = {"element_dtype", AttrValue(DType::f32)};
+  const Value none = build->op("EmptyTensorList", {shape, build->integer(-1)}, {f32});
+  const Value row = build->op("Fill", {shape, build->scalar(DType::f32, 1)});
+  const auto length = [&](Value list) { return build->op("TensorListLength", {list}); };
+  const Value array = build->op("TensorArrayV3", {n}, {{"dtype", DType::f32}});
+  const std::vector<std::pair<const char*, Value>> sizes = {
+      {"reserve", length(build->op("TensorListReserve", {shape, n}, {f32}))},
+      {"resize", length(build->op("TensorListResize", {none, n}))},
+      {"set", length(build->op("TensorListSetItem", {none, n, row}, {f32, {"resize_if_index_out_of_bounds", true}}))},
+      {"scatter", length(build->op("TensorListScatter",
+                                   {build->reshape(row, build->ints({1, 4})), build->reshape(n, build->ints({1})), shape}, {f32}))},
+      {"array", build->op("TensorArraySizeV3", {array, array.sibling(1)})}};
+  ASSERT_TRUE(build->ok()) << build->status().message();
+  const auto integer = [](int32_t number) { return Tensor::scalar<int32_t>(number).take(); };
+  for (const auto& [what, size] : sizes) {
+    std::vector<Tensor> out;
+    const Status refused = run({{n, integer(15'000'000)}}, {size}, &out);
+    EXPECT_EQ(refused.code(), Code::resource_exhausted) << what << ": " << refused.message();
+    EXPECT_GE(*fetch(size, {{n, integer(5)}}).as<int32_t>(), 5) << what;
+  }
+}
+
 TEST_F(Sizes, ALossWithTwentyPenaltiesTrains) {
   auto model = make_ref<Model>(graph, 1);
   const Value x = placeholder(DType::f32, Shape::of({8, 16})), labels = placeholder(DType::i32, Shape::of({8}));
