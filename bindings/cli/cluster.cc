@@ -161,7 +161,9 @@ int show(std::string_view text, bool as_json) {
   }
   if (clear > 0) shown += paint(Color::yellow, "warning: what these sessions send can be read and changed on the way") + "\n";
   if (!print(as_json ? lines(tasks) + "\n" : shown)) return kFailed;
-  if (silent > 0) complain(std::to_string(silent) + " of " + std::to_string(tasks.size()) + " tasks did not answer");
+  if (silent > 0)
+    complain(std::to_string(silent) + " of " + std::to_string(tasks.size()) +
+             " tasks did not answer\n  their errors say why; a task that was killed comes back by --restart of dtg run");
   return silent > 0 ? kFailed : kOk;
 }
 

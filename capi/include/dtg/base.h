@@ -4,8 +4,9 @@
  * 1. A call that can fail returns `dtg_error *`: NULL means success, anything else is owned by the caller and
  *    freed with dtg_error_release. Out-parameters come last and are written only on success.
  * 2. Handles are opaque and counted. `create`, `connect` and `start` give one reference, `retain` adds one,
- *    `release` drops one; it takes NULL, never blocks and never fails. What an object needs it holds itself, so the
- *    order of releases does not matter. A handle that was released, or is of another type, is reported as
+ *    `release` drops one; it takes NULL, never blocks and never fails (only the last one of a server whose groups nobody has left
+ *    waits for their members to have what was sent, 2 s at most: leave them, or stop the server, before). What an object needs it holds
+ *    itself, so the order of releases does not matter. A handle that was released, or is of another type, is reported as
  *    DTG_INVALID_ARGUMENT and never dereferenced (as long as fewer than 4,096 handles were released since).
  * 3. Strings are UTF-8 with a length; DTG_STRLEN means "ends with NUL". The library copies what it keeps. In a struct NULL, or "" that ends
  *    with NUL, is a string that is not given; one that is not NULL and has the length 0 is refused as DTG_INVALID_ARGUMENT, as its length

@@ -106,7 +106,7 @@ enum {
 /* The rows of a CSV file, plain or gzip. Types are found by looking at whole columns: whole numbers are int64, other
  * numbers float32, anything else names, numbered in sorted order. A column of which nine of ten cells are numbers (three of four, where
  * they are fewer than 20) is refused with the line and the text of the first that is none, unless a schema gives the column a kind;
- * so are numbers with a comma, and numbers that float32 does not hold. Two files may number one name
+ * so are numbers with a comma, and numbers beyond float32. Two files may number one name
  * differently, so the second should be read with the first one's dtg_dataset_schema. `options` may be NULL. Errors: NOT_FOUND,
  * DATA_LOSS (also where no row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED; no such column is NOT_FOUND. Since 0.1. */
 DTG_ERR dtg_dataset_csv(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_csv_options *options,
