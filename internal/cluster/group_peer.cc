@@ -152,6 +152,13 @@ Status GroupPeer::message(const wire::Prefix& prefix, std::string_view header) {
   return group->piece_arrived(*this, data, prefix.payload_bytes, std::exchange(early_, nullptr), link_->channel().lent());
 }
 
+// It leaves as this member does: nothing that is on its way in either direction is wanted any more.
+bool GroupPeer::parts(const wire::Prefix& prefix, std::string_view header) {
+  wire::GroupWord word;
+  return prefix.kind == wire::Kind::group_word && wire::decode(header, word).ok() &&
+         static_cast<GroupVerb>(word.verb) == GroupVerb::leave && word.epoch == 0;
+}
+
 void GroupPeer::lost(const Status& reason) {
   const Ref<GroupPeer> self = Ref<GroupPeer>::share(this);
   if (!group_ || !link_) return;

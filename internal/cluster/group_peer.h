@@ -43,6 +43,7 @@ class GroupPeer final : public RefCounted, public Link::Listener {
 
   Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view header) override;
   Status message(const wire::Prefix& prefix, std::string_view header) override;
+  bool parts(const wire::Prefix& prefix, std::string_view header) override;
   void lost(const Status& reason) override;
 
  private:
