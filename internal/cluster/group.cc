@@ -316,9 +316,9 @@ bool Group::has_left(int rank) const {
 void Group::left(GroupPeer& peer, const wire::GroupWord& word) {
   const int rank = rank_of(peer);
   if (has_left(rank)) return;
-  left_.emplace_back(rank, unavailable("group \"%s\": %s has left it: %s", options_.name.c_str(), name_of(rank).c_str(),
-                                       word.status.message().c_str())
-                               .at_peer(peer.task()));
+  left_.emplace_back(
+      rank, unavailable("group \"%s\": %s has left it: %s", options_.name.c_str(), name_of(rank).c_str(), word.status.message().c_str())
+                .at_peer(peer.task()));
   end_if_who_left_is_needed();
 }
 

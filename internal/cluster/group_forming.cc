@@ -71,8 +71,7 @@ void Group::enter(const Succession::Set& epoch) {
       format("group \"%s\": %s is rank %d of %zu in epoch %llu", options_.name.c_str(), self_task().c_str(), rank_of(options_.self),
              members_.size(), static_cast<unsigned long long>(epoch_)));
   formed({});
-  if (early_poison_.epoch == epoch_ && rank_of(early_poison_.member, early_poison_.life) >= 0)
-    end_epoch(Status(early_poison_.why), false);
+  if (early_poison_.epoch == epoch_ && rank_of(early_poison_.member, early_poison_.life) >= 0) end_epoch(Status(early_poison_.why), false);
   for (const int member : members_) {
     if (state_ != State::formed || member == options_.self) continue;
     const GroupPeer& peer = *peers_[static_cast<size_t>(member)];

@@ -260,9 +260,8 @@ void Succession::proposed(int member, const wire::GroupWord& word) {
 
 // By what this member knows now, which may be more than the leader did.
 bool Succession::acceptable() const {
-  return forming_ && asked_.by == followed_ && asked_.set.number > heard() &&
-         asked_.base == known_.number && contains(asked_.counted, self_) == (entered_ > 0) &&
-         may_succeed(asked_.set.members, asked_.counted, open_);
+  return forming_ && asked_.by == followed_ && asked_.set.number > heard() && asked_.base == known_.number &&
+         contains(asked_.counted, self_) == (entered_ > 0) && may_succeed(asked_.set.members, asked_.counted, open_);
 }
 
 // A link to another life of a member ends with that, and so would the epoch.
