@@ -210,10 +210,14 @@ void Group::send(int rank, wire::GroupWord word) {
   if (GroupPeer* const peer = peer_of(rank)) peer->queue(word);
 }
 
-// All of its other members.
-void Group::tell_epoch(const wire::GroupWord& word) {
+// All of its other members. `behind_data`: they have what was sent to them before they hear it, as words overtake data.
+void Group::tell_epoch(const wire::GroupWord& word, bool behind_data) {
   for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
-    if (members_[static_cast<size_t>(rank)] != options_.self) send(rank, word);
+    if (members_[static_cast<size_t>(rank)] == options_.self) continue;
+    auto frame = std::make_unique<OutFrame>();
+    frame->head = wire::make_frame(word);
+    frame->data = behind_data;
+    send(rank, std::move(frame));
   }
 }
 
@@ -278,7 +282,8 @@ void Group::end_epoch(const Status& cause, bool announce) {
     word.verb = static_cast<uint8_t>(GroupVerb::poison);
     word.epoch = epoch_;
     word.status = cause;
-    tell_epoch(word);
+    // Where somebody has left, the others end what they can end.
+    tell_epoch(word, !left_.empty());
   }
   publish();
   say(host_, LogLevel::warn,

@@ -37,7 +37,7 @@ void Group::stand_aside() {
     word.verb = static_cast<uint8_t>(GroupVerb::leave);
     word.epoch = epoch_;
     word.status = why;
-    tell_epoch(word);
+    tell_epoch(word, true);
   }
   end_epoch(why, !idle);
 }

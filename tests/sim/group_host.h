@@ -87,7 +87,7 @@ class GroupHost final {
   };
   bool goes_on() const { return !process_.is_cut_off() && !watch_.over; }
   bool join(Server& server);
-  bool form();
+  bool form(bool with_all = false);
   void look_around();
   Course step();
   Course agree();
