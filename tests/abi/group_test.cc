@@ -480,6 +480,19 @@ TEST_F(Groups, WhatWasSentBeforeLeavingIsThereForThoseWhoComeToItLater) {
   });
 }
 
+// One goes on to another epoch as soon as it is through, a second one asks for a call that cannot be made without it, and the third still
+// has what both have sent.
+TEST_F(Groups, WhatSomebodyHasEndedTheOthersEndToo) {
+  serve(3);
+  all([&](Member& member) {
+    for (int round = 0; round < 150 && !HasFailure(); ++round) {
+      check_reduce<int32_t>(member, DTG_I32, DTG_REDUCE_SUM, 100'000 * (1 + round % 3), 0, false);
+      if (round % 3 != member.rank) refused(dtg_group_barrier(member.group, 0), DTG_UNAVAILABLE, "without one");
+      OK(dtg_group_reform(member.group, 0, 0));
+    }
+  });
+}
+
 // The quick ones join anew while the slow ones are in the group as it was, and link with it.
 TEST_F(Groups, LeavingAndJoiningAgainAtOnce) {
   for (const int members : {2, 3}) {
