@@ -24,6 +24,7 @@ void Group::open(const Group* before) {
     life_ = std::max(life_, before->life_ + 1);
     succession_.begin_behind(before->succession_.heard());
   }
+  early_leaves_.resize(options_.members.size());
   for (size_t i = 0; i < options_.members.size(); ++i) {
     const Member& member = options_.members[i];
     const bool self = static_cast<int>(i) == options_.self;
@@ -293,6 +294,7 @@ void Group::end_epoch(const Status& cause, bool announce) {
 
 void Group::peer_up(GroupPeer& peer) {
   const Entry entry(*this);
+  early_leaves_[static_cast<size_t>(peer.member())] = {};
   if (const int rank = rank_of(peer.member()); state_ == State::formed && rank >= 0 && !has_left(rank))
     end_epoch(unavailable("group \"%s\": %s has connected anew", options_.name.c_str(), name_of(rank).c_str()).at_peer(peer.task()), true);
   succession_.link_up(peer.member());
@@ -303,7 +305,7 @@ void Group::peer_down(GroupPeer& peer, const Status& reason) {
   const int rank = state_ == State::formed ? rank_of(peer) : -1;
   const bool expected = rank >= 0 && has_left(rank);
   // What it has sent before it left is all of it.
-  calls_.forget(peer.member(), expected);
+  calls_.forget(peer.member(), expected || early_leaves_[static_cast<size_t>(peer.member())].verb != 0);
   if (rank >= 0 && !expected) {
     end_epoch(unavailable("group \"%s\": %s is lost: %s", options_.name.c_str(), name_of(rank).c_str(), reason.message().c_str())
                   .at_peer(peer.task())

@@ -183,7 +183,8 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
     int member = -1;  // who said so
     uint64_t life = 0;
     Status why;
-  } early_poison_;  // of an epoch that this member is not in yet
+  } early_poison_;                             // of an epoch that this member is not in yet
+  std::vector<wire::GroupWord> early_leaves_;  // by member: of who has left before this member was in the epoch; verb 0: nobody
   uint64_t life_ = 0;
   AlarmCall alarm_;
   int entered_ = 0;

@@ -288,8 +288,8 @@ Status GroupCalls::granted(int member, int rank, const wire::GroupWord& word) {
   return {};
 }
 
-void GroupCalls::forget(int member, bool keeps_present) {
-  const auto useless = [&](const auto& each) { return each.first.member == member && !(keeps_present && each.first.epoch == number_); };
+void GroupCalls::forget(int member, bool has_left) {
+  const auto useless = [&](const auto& each) { return each.first.member == member && !(has_left && each.first.epoch >= number_); };
   early_counts_[member] -= std::erase_if(early_, useless);
   std::erase_if(early_grants_, useless);
 }

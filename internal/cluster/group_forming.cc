@@ -74,7 +74,13 @@ void Group::enter(const Succession::Set& epoch) {
   if (early_poison_.epoch == epoch_ && rank_of(early_poison_.member, early_poison_.life) >= 0) end_epoch(Status(early_poison_.why), false);
   for (const int member : members_) {
     if (state_ != State::formed || member == options_.self) continue;
-    const GroupPeer& peer = *peers_[static_cast<size_t>(member)];
+    GroupPeer& peer = *peers_[static_cast<size_t>(member)];
+    // It was in the epoch before this member was, and has gone on its way.
+    const wire::GroupWord word = std::exchange(early_leaves_[static_cast<size_t>(member)], {});
+    if (word.verb != 0 && (word.epoch == 0 || word.epoch == epoch_) && rank_of(peer) >= 0) {
+      left(peer, word);
+      continue;
+    }
     if (peer.is_linked() && rank_of(peer) >= 0) continue;
     const Status why = peer.is_linked() ? unlinked(member) : peer.trouble();
     end_epoch(unavailable("group \"%s\": %s is lost: %s", options_.name.c_str(), name_of(rank_of(member)).c_str(), why.message().c_str())
@@ -127,10 +133,10 @@ void Group::about_epoch(GroupPeer& peer, const wire::GroupWord& word) {
   // Of who leaves for good: it says nothing behind that, and waits for this end to close.
   if (verb == GroupVerb::leave && word.epoch == 0)
     loop().post([link = Ref<Link>::share(&peer.link()), why = word.status] { link->fail(why); });
-  if (verb == GroupVerb::leave && word.epoch > epoch_) {
-    early_poison_ = {word.epoch, peer.member(), peer.life(), word.status};
-  } else if (verb == GroupVerb::leave && state_ == State::formed && rank >= 0 && (word.epoch == 0 || word.epoch == epoch_)) {
+  if (verb == GroupVerb::leave && state_ == State::formed && rank >= 0 && (word.epoch == 0 || word.epoch == epoch_)) {
     left(peer, word);
+  } else if (verb == GroupVerb::leave && (word.epoch == 0 || word.epoch > epoch_)) {
+    early_leaves_[static_cast<size_t>(peer.member())] = word;
   } else if (verb == GroupVerb::poison && !word.status.ok()) {
     if (present) end_epoch(word.status, false);
     else if (word.epoch > epoch_) early_poison_ = {word.epoch, peer.member(), peer.life(), word.status};

@@ -286,7 +286,7 @@ void GroupHost::live_again_and_again(Server& server) {
       if (goes_on()) watch_.wrong(process_.name() + " cannot form, though all come");
       return;
     }
-    for (uint64_t left = 1 + (watch_.seed * 31 + life * 7) % 4; left > 0; --left) {
+    for (uint64_t left = (watch_.seed * 31 + life * 7) % 4; left > 0; --left) {
       const Course course = step();
       idle_ = course == Course::quiet;
       while (idle_ && goes_on()) process_.sleep(20 * kMillisecond);
@@ -306,7 +306,7 @@ void GroupHost::live_again_and_again(Server& server) {
 
 // Its root is through with it at once, and may have left before the others ask for it.
 bool GroupHost::broadcast_last(uint64_t life) {
-  const auto root = static_cast<int>(life % tasks_.size());
+  const auto root = static_cast<int>(life / 4 % tasks_.size());
   const auto value = static_cast<int64_t>(watch_.seed * 1000 + life);
   CollectiveCall what;
   what.terms.kind = Collective::broadcast;
