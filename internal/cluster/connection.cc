@@ -293,6 +293,7 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   reply.cluster = server_->options_.cluster.text();
   for (const Device& device : task_->devices()) reply.devices.push_back(device.text);
   reply.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
+  if (member_) reply.group_life = member_->own_life();
   link_->send(reply, call);
   if (!reply.status.ok()) {
     tell("refused somebody: " + reply.status.message());
@@ -313,7 +314,7 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   link_->trust(hello.task.empty() ? "session " + std::to_string(hello.session) : hello.task,
                timing_.agreed_heartbeat_ns(hello.heartbeat_ns), both);
   link_->share_memory(both, *task_->host().seams.budget);
-  if (member_) member_->attach(link_);
+  if (member_) member_->attach(link_, hello.life, hello.group_life);
   attend(hello);
   tell(link_->peer() + " has connected, " + channel_name(link_->channel()) + ", " + link_->channel().security());
 }

@@ -40,6 +40,7 @@ class Connection final : public RefCounted, public Link::Listener {
 
   Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view header) override;
   Status message(const wire::Prefix& prefix, std::string_view header) override;
+  bool parts(const wire::Prefix& prefix, std::string_view header) override { return member_ && member_->parts(prefix, header); }
   void lost(const Status& reason) override;
 
   Status hello(uint32_t call, std::string_view header);

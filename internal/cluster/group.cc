@@ -18,7 +18,13 @@ Group::Group(const Host& host, const Timing& timing, Options options, Ref<RefCou
 
 Group::~Group() = default;
 
-void Group::open() {
+void Group::open(const Group* before) {
+  life_ = static_cast<uint64_t>(std::max<int64_t>(now_ns(), 1));
+  if (before) {
+    life_ = std::max(life_, before->life_ + 1);
+    succession_.begin_behind(before->succession_.heard());
+  }
+  early_leaves_.resize(options_.members.size());
   for (size_t i = 0; i < options_.members.size(); ++i) {
     const Member& member = options_.members[i];
     const bool self = static_cast<int>(i) == options_.self;
@@ -33,6 +39,7 @@ wire::Hello Group::hello() const {
   hello.task = self_task();
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
   hello.life = host_.life;
+  hello.group_life = life_;
   hello.group = options_.name;
   hello.roster = hash_bytes(options_.name);
   for (const Member& member : options_.members) hello.roster = hash_combine(hello.roster, hash_bytes(member.task));
@@ -50,7 +57,9 @@ Result<Ref<GroupPeer>> Group::member_of(const wire::Hello& hello) const {
   if (at == options_.members.end() || member >= options_.self)
     return permission_denied("hello: %s is not dialled by \"%s\" in the group \"%s\"", self_task().c_str(), hello.task.c_str(),
                              options_.name.c_str());
-  return peers_[static_cast<size_t>(member)];
+  const Ref<GroupPeer>& peer = peers_[static_cast<size_t>(member)];
+  if (peer->is_past(hello)) return aborted("hello: %s has joined the group \"%s\" anew since", hello.task.c_str(), options_.name.c_str());
+  return peer;
 }
 
 Group::View Group::view() const {
@@ -78,6 +87,18 @@ int Group::rank_of(int member) const {
   return at == members_.end() ? -1 : static_cast<int>(at - members_.begin());
 }
 
+// -1 for another life of the member than that which is in the epoch.
+int Group::rank_of(int member, uint64_t life) const {
+  const int rank = rank_of(member);
+  return rank >= 0 && Succession::is_same_life(lives_[static_cast<size_t>(rank)], life) ? rank : -1;
+}
+
+// Null where the link is to another life, which must hear nothing of this epoch.
+GroupPeer* Group::peer_of(int rank) const {
+  GroupPeer* const peer = peers_[static_cast<size_t>(members_[static_cast<size_t>(rank)])].get();
+  return rank_of(*peer) == rank ? peer : nullptr;
+}
+
 std::string Group::name_of(int rank) const { return format("rank %d (%s)", rank, task_of(rank).c_str()); }
 
 const std::string& Group::task_of(int rank) const {
@@ -103,9 +124,12 @@ void Group::start(Ref<GroupCall> call) {
   loop().post_now([self = Ref<Group>::share(this), call = std::move(call)] {
     const Entry entry(*self);
     const bool old = call->epoch_ != 0 && call->epoch_ != self->epoch_;
-    if (self->state_ == State::formed && !old && !self->doomed_.ok()) self->end_epoch(self->doomed_, true);
     if (self->state_ == State::formed && !old && !call->given_up_.ok()) self->end_epoch(call->given_up_, true);
-    if (!old && self->state_ == State::formed) return self->calls_.begin(call);
+    if (!old && self->state_ == State::formed) {
+      self->calls_.begin(call);
+      // What it needs of who has left may have come before that.
+      return self->end_if_who_left_is_needed();
+    }
     const std::string what = call->what_.terms.text();
     const Status why = old && self->state_ != State::left ? self->too_old(call->epoch_) : self->out_of_it();
     // What ended the group may be this very call, as the others made it.
@@ -180,10 +204,23 @@ void Group::run_failed(std::optional<uint64_t> epoch, const Status& why) {
 }
 
 void Group::send(int rank, std::unique_ptr<OutFrame> frame) {
-  peers_[static_cast<size_t>(members_[static_cast<size_t>(rank)])]->queue(std::move(frame));
+  if (GroupPeer* const peer = peer_of(rank)) peer->queue(std::move(frame));
 }
 
-void Group::send(int rank, wire::GroupWord word) { peers_[static_cast<size_t>(members_[static_cast<size_t>(rank)])]->queue(word); }
+void Group::send(int rank, wire::GroupWord word) {
+  if (GroupPeer* const peer = peer_of(rank)) peer->queue(word);
+}
+
+// All of its other members. `behind_data`: they have what was sent to them before they hear it, as words overtake data.
+void Group::tell_epoch(const wire::GroupWord& word, bool behind_data) {
+  for (int rank = 0; rank < static_cast<int>(members_.size()); ++rank) {
+    if (members_[static_cast<size_t>(rank)] == options_.self) continue;
+    auto frame = std::make_unique<OutFrame>();
+    frame->head = wire::make_frame(word);
+    frame->data = behind_data;
+    send(rank, std::move(frame));
+  }
+}
 
 // What has left may be what something waited for, here or at the end of a deadline, when nothing else happens.
 void Group::queued() {
@@ -210,7 +247,8 @@ Result<Channel::Landing> Group::piece_begins(GroupPeer& peer, const wire::GroupD
   // Of an epoch that is over, or that this member does not take part in.
   const bool future = data.epoch > epoch_ && forming_;
   if (data.epoch != epoch_ ? !future : state_ != State::formed) return Channel::Landing{};
-  const int rank = future ? -1 : rank_of(peer.member());
+  const int rank = future ? -1 : rank_of(peer);
+  if (!future && rank < 0 && rank_of(peer.member()) >= 0) return Channel::Landing{};
   if (!future && rank < 0)
     return data_loss("%s takes no part in epoch %llu", peer.task().c_str(), static_cast<unsigned long long>(data.epoch));
   return calls_.piece_begins(peer.member(), rank, data, bytes, early);
@@ -220,7 +258,7 @@ Status Group::piece_arrived(GroupPeer& peer, const wire::GroupData& data, uint64
   const Entry entry(*this);
   const bool future = data.epoch > epoch_ && forming_;
   if (data.epoch != epoch_ ? !future : state_ != State::formed) return {};
-  const int rank = future ? -1 : rank_of(peer.member());
+  const int rank = future ? -1 : rank_of(peer);
   if (!future && rank < 0) return {};
   // A piece that began to arrive before this member was in the epoch, and was forgotten, is not received at all.
   return calls_.piece_arrived(peer.member(), rank, data, bytes, early, lent);
@@ -239,15 +277,14 @@ void Group::end_epoch(const Status& cause, bool announce) {
   state_ = State::poisoned;
   cause_ = cause;
   // Who has left is what its end was for, whoever says so first.
-  last_end_ = {epoch_, doomed_.ok() ? cause : doomed_};
+  last_end_ = {epoch_, left_.empty() ? cause : left_[0].second};
   if (announce) {
     wire::GroupWord word;
     word.verb = static_cast<uint8_t>(GroupVerb::poison);
     word.epoch = epoch_;
     word.status = cause;
-    for (const int member : members_) {
-      if (member != options_.self) peers_[static_cast<size_t>(member)]->queue(word);
-    }
+    // Where somebody has left, the others end what they can end.
+    tell_epoch(word, !left_.empty());
   }
   publish();
   say(host_, LogLevel::warn,
@@ -257,26 +294,44 @@ void Group::end_epoch(const Status& cause, bool announce) {
 
 void Group::peer_up(GroupPeer& peer) {
   const Entry entry(*this);
-  if (state_ == State::formed && rank_of(peer.member()) >= 0)
-    end_epoch(unavailable("group \"%s\": %s has connected anew", options_.name.c_str(), name_of(rank_of(peer.member())).c_str())
-                  .at_peer(peer.task()),
-              true);
+  early_leaves_[static_cast<size_t>(peer.member())] = {};
+  if (const int rank = rank_of(peer.member()); state_ == State::formed && rank >= 0 && !has_left(rank))
+    end_epoch(unavailable("group \"%s\": %s has connected anew", options_.name.c_str(), name_of(rank).c_str()).at_peer(peer.task()), true);
   succession_.link_up(peer.member());
 }
 
 void Group::peer_down(GroupPeer& peer, const Status& reason) {
   const Entry entry(*this);
-  calls_.forget(peer.member());
-  const int rank = rank_of(peer.member());
-  const bool expected = !peer.farewell().ok();
-  if (state_ == State::formed && rank >= 0 && (!expected || calls_.needs(rank))) {
-    end_epoch(expected ? peer.farewell()
-                       : unavailable("group \"%s\": %s is lost: %s", options_.name.c_str(), name_of(rank).c_str(), reason.message().c_str())
-                             .at_peer(peer.task())
-                             .at_task(self_task()),
+  const int rank = state_ == State::formed ? rank_of(peer) : -1;
+  const bool expected = rank >= 0 && has_left(rank);
+  // What it has sent before it left is all of it.
+  calls_.forget(peer.member(), expected || early_leaves_[static_cast<size_t>(peer.member())].verb != 0);
+  if (rank >= 0 && !expected) {
+    end_epoch(unavailable("group \"%s\": %s is lost: %s", options_.name.c_str(), name_of(rank).c_str(), reason.message().c_str())
+                  .at_peer(peer.task())
+                  .at_task(self_task()),
               true);
   }
+  end_if_who_left_is_needed();
   succession_.link_down(peer.member());
+}
+
+bool Group::has_left(int rank) const {
+  return std::ranges::any_of(left_, [&](const auto& each) { return each.first == rank; });
+}
+
+void Group::left(GroupPeer& peer, const wire::GroupWord& word) {
+  const int rank = rank_of(peer);
+  if (has_left(rank)) return;
+  left_.emplace_back(
+      rank, unavailable("group \"%s\": %s has left it: %s", options_.name.c_str(), name_of(rank).c_str(), word.status.message().c_str())
+                .at_peer(peer.task()));
+  end_if_who_left_is_needed();
+}
+
+void Group::end_if_who_left_is_needed() {
+  const auto needed = std::ranges::find_if(left_, [&](const auto& each) { return calls_.needs(each.first); });
+  if (needed != left_.end()) end_epoch(Status(needed->second), true);
 }
 
 void Group::leave(const Status& why, std::shared_ptr<void> held) {

@@ -4,7 +4,7 @@
 // is there.
 //
 // How they agree, and who may go on at all, is succession.h's to decide. Links last over epochs; what is said of an older epoch is not
-// heard.
+// heard. A task that leaves and joins again is another member to the epoch that it was in: nothing of the one counts for the other.
 //
 // Any thread may call what is public above the line; the rest belongs to the loop's. Owner: the server, until the member leaves, and the
 // host's handle.
@@ -76,7 +76,10 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   const std::vector<Member>& roster() const { return options_.members; }
 
   // ---- the loop's ----
-  void open();
+  // `before`: this task's last time in the group; null: there was none.
+  void open(const Group* before);
+  // Which time that its task has joined it; later ones are higher.
+  uint64_t life() const { return life_; }
   bool has_left() const { return state_ == State::left; }
   // So many things of calls, under way or not: none where all of them have ended.
   size_t kept() const { return calls_.kept(); }
@@ -131,6 +134,7 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
 
   // Succession::Around
   int64_t now_ns() override { return host_.loop().clock().monotonic_ns(); }
+  uint64_t life(int member) override { return member == options_.self ? life_ : peers_[static_cast<size_t>(member)]->life(); }
   bool is_linked(int member) override { return peers_[static_cast<size_t>(member)]->is_linked(); }
   Status unlinked(int member) override;
   void tell(int member, const wire::GroupWord& word) override { peers_[static_cast<size_t>(member)]->queue(word); }
@@ -140,6 +144,13 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   void end_epoch(const Status& cause, bool announce);
   void stand_aside();
   int rank_of(int member) const;
+  int rank_of(int member, uint64_t life) const;
+  int rank_of(const GroupPeer& peer) const { return rank_of(peer.member(), peer.life()); }
+  GroupPeer* peer_of(int rank) const;
+  void tell_epoch(const wire::GroupWord& word, bool behind_data);
+  void left(GroupPeer& peer, const wire::GroupWord& word);
+  bool has_left(int rank) const;
+  void end_if_who_left_is_needed();
   void tick();
   void formed(const Status& status);
   void give_up_forming();
@@ -162,11 +173,19 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   std::pair<uint64_t, Status> last_end_;  // the last epoch that has ended, and why
   std::vector<Ref<GroupPeer>> peers_;     // by member; null: this one
   uint64_t epoch_ = 0;
-  std::vector<int> members_;  // of the epoch, by rank
+  std::vector<int> members_;     // of the epoch, by rank
+  std::vector<uint64_t> lives_;  // theirs; 0: not told
   std::unique_ptr<Forming> forming_;
   Succession succession_;
-  Status doomed_;  // somebody has left, whom no call under way needs
-  std::pair<uint64_t, Status> early_poison_;
+  std::vector<std::pair<int, Status>> left_;  // ranks of the epoch that no call under way needs
+  struct {
+    uint64_t epoch = 0;
+    int member = -1;  // who said so
+    uint64_t life = 0;
+    Status why;
+  } early_poison_;                             // of an epoch that this member is not in yet
+  std::vector<wire::GroupWord> early_leaves_;  // by member: of who has left before this member was in the epoch; verb 0: nobody
+  uint64_t life_ = 0;
   AlarmCall alarm_;
   int entered_ = 0;
   bool flushing_ = false;

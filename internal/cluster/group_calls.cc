@@ -288,10 +288,10 @@ Status GroupCalls::granted(int member, int rank, const wire::GroupWord& word) {
   return {};
 }
 
-void GroupCalls::forget(int member) {
-  std::erase_if(early_, [&](const auto& each) { return each.first.member == member; });
-  std::erase_if(early_grants_, [&](const auto& each) { return each.first.member == member; });
-  early_counts_.erase(member);
+void GroupCalls::forget(int member, bool has_left) {
+  const auto useless = [&](const auto& each) { return each.first.member == member && !(has_left && each.first.epoch >= number_); };
+  early_counts_[member] -= std::erase_if(early_, useless);
+  std::erase_if(early_grants_, useless);
 }
 
 // ---- sending -------------------------------------------------------------------------------------------------

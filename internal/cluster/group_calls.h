@@ -99,8 +99,8 @@ class GroupCalls final : private Exchange::Carrier {
   Status granted(int member, int rank, const wire::GroupWord& word);
   void disputed(const wire::GroupWord& word);
   void stated(int rank, const wire::GroupWord& word);
-  // What came early from that member is of no use.
-  void forget(int member);
+  // What came early from that member is of no use; `has_left`: but for what it has sent in this epoch, or a later one, before.
+  void forget(int member, bool has_left);
 
  private:
   struct Flight {

@@ -1,5 +1,6 @@
 // What a group does around its succession: who waits for an epoch, how it is entered, and what is said of it.
 #include <algorithm>
+#include <iterator>
 
 #include "cluster/group.h"
 
@@ -36,9 +37,7 @@ void Group::stand_aside() {
     word.verb = static_cast<uint8_t>(GroupVerb::leave);
     word.epoch = epoch_;
     word.status = why;
-    for (const int member : members_) {
-      if (member != options_.self) peers_[static_cast<size_t>(member)]->queue(word);
-    }
+    tell_epoch(word, true);
   }
   end_epoch(why, !idle);
 }
@@ -53,26 +52,38 @@ void Group::tick() {
 
 Status Group::unlinked(int member) {
   const GroupPeer& peer = *peers_[static_cast<size_t>(member)];
+  if (peer.is_linked()) return unavailable("%s has joined anew meanwhile", peer.task().c_str());
   return unavailable("it has no connection with %s: %s", peer.task().c_str(), peer.trouble().message().c_str());
 }
 
 void Group::enter(const Succession::Set& epoch) {
   epoch_ = epoch.number;
   members_ = epoch.members;
+  lives_ = epoch.lives;
+  // Whoever leads may be of a release that does not tell.
+  if (lives_.empty()) std::ranges::transform(members_, std::back_inserter(lives_), [this](int member) { return life(member); });
   state_ = State::formed;
-  cause_ = doomed_ = Status();
+  cause_ = Status();
+  left_.clear();
   calls_.restart(epoch_, rank_of(options_.self), members_);
   publish();
   say(host_, LogLevel::info,
       format("group \"%s\": %s is rank %d of %zu in epoch %llu", options_.name.c_str(), self_task().c_str(), rank_of(options_.self),
              members_.size(), static_cast<unsigned long long>(epoch_)));
   formed({});
-  if (early_poison_.first == epoch_) end_epoch(early_poison_.second, false);
+  if (early_poison_.epoch == epoch_ && rank_of(early_poison_.member, early_poison_.life) >= 0) end_epoch(Status(early_poison_.why), false);
   for (const int member : members_) {
-    if (state_ != State::formed || member == options_.self || peers_[static_cast<size_t>(member)]->is_linked()) continue;
-    const GroupPeer& peer = *peers_[static_cast<size_t>(member)];
-    end_epoch(unavailable("group \"%s\": %s is lost: %s", options_.name.c_str(), name_of(rank_of(member)).c_str(),
-                          peer.trouble().message().c_str())
+    if (state_ != State::formed || member == options_.self) continue;
+    GroupPeer& peer = *peers_[static_cast<size_t>(member)];
+    // It was in the epoch before this member was, and has gone on its way.
+    const wire::GroupWord word = std::exchange(early_leaves_[static_cast<size_t>(member)], {});
+    if (word.verb != 0 && (word.epoch == 0 || word.epoch == epoch_) && rank_of(peer) >= 0) {
+      left(peer, word);
+      continue;
+    }
+    if (peer.is_linked() && rank_of(peer) >= 0) continue;
+    const Status why = peer.is_linked() ? unlinked(member) : peer.trouble();
+    end_epoch(unavailable("group \"%s\": %s is lost: %s", options_.name.c_str(), name_of(rank_of(member)).c_str(), why.message().c_str())
                   .at_peer(peer.task()),
               true);
   }
@@ -117,20 +128,18 @@ void Group::word(GroupPeer& peer, const wire::GroupWord& word) {
 // What is said within an epoch.
 void Group::about_epoch(GroupPeer& peer, const wire::GroupWord& word) {
   const auto verb = static_cast<GroupVerb>(word.verb);
-  const int rank = rank_of(peer.member());
+  const int rank = rank_of(peer);
   const bool present = word.epoch == epoch_ && state_ == State::formed && rank >= 0;
-  // It says nothing behind that, and waits for this end to close.
-  if (verb == GroupVerb::leave) loop().post([link = Ref<Link>::share(&peer.link()), why = word.status] { link->fail(why); });
-  if (verb == GroupVerb::leave && word.epoch > epoch_) {
-    early_poison_ = {word.epoch, word.status};
-  } else if (verb == GroupVerb::leave && state_ == State::formed && rank >= 0 && (word.epoch == 0 || word.epoch == epoch_)) {
-    doomed_ = unavailable("group \"%s\": %s has left it: %s", options_.name.c_str(), name_of(rank).c_str(), word.status.message().c_str())
-                  .at_peer(peer.task());
-    peer.bid_farewell(doomed_);
-    if (calls_.needs(rank)) end_epoch(doomed_, true);
+  // Of who leaves for good: it says nothing behind that, and waits for this end to close.
+  if (verb == GroupVerb::leave && word.epoch == 0)
+    loop().post([link = Ref<Link>::share(&peer.link()), why = word.status] { link->fail(why); });
+  if (verb == GroupVerb::leave && state_ == State::formed && rank >= 0 && (word.epoch == 0 || word.epoch == epoch_)) {
+    left(peer, word);
+  } else if (verb == GroupVerb::leave && (word.epoch == 0 || word.epoch > epoch_)) {
+    early_leaves_[static_cast<size_t>(peer.member())] = word;
   } else if (verb == GroupVerb::poison && !word.status.ok()) {
     if (present) end_epoch(word.status, false);
-    else if (word.epoch > epoch_) early_poison_ = {word.epoch, word.status};
+    else if (word.epoch > epoch_) early_poison_ = {word.epoch, peer.member(), peer.life(), word.status};
   } else if (verb == GroupVerb::credit) {
     const bool future = word.epoch > epoch_ && forming_;
     if (present || future) {

@@ -10,6 +10,7 @@ namespace {
 
 // How long others have for what was sent to them before this member left.
 constexpr int64_t kPartNs = 2'000'000'000;
+constexpr size_t kPastMost = 16;
 constexpr int64_t kRetryFirstNs = 2'000'000;
 constexpr int64_t kRetryLastNs = 200'000'000;  // re-forming has to be quick
 
@@ -67,7 +68,7 @@ void GroupPeer::greeted(const Ref<Link>& link, const Status& status, const wire:
   const Timing& timing = group_->timing();
   link->trust(task_, timing.agreed_heartbeat_ns(reply.heartbeat_ns), reply.features & wire::kFeatures, group_->self_task());
   link->share_memory(reply.features, *group_->host().seams.budget);
-  attach(link);
+  attach(link, reply.incarnation, reply.group_life);
 }
 
 void GroupPeer::again(const Status& why) {
@@ -77,11 +78,22 @@ void GroupPeer::again(const Status& why) {
   pause_ns_ = std::min(pause_ns_ * 2, kRetryLastNs);
 }
 
-void GroupPeer::attach(Ref<Link> link) {
+// Lives of one process are in order; which of two processes came later only shows when both have been here.
+bool GroupPeer::is_past(const wire::Hello& hello) const {
+  if (hello.life == process_) return hello.group_life < life_;
+  return std::ranges::find(past_, hello.life) != past_.end();
+}
+
+uint64_t GroupPeer::own_life() const { return group_ ? group_->life() : 0; }
+
+void GroupPeer::attach(Ref<Link> link, uint64_t process, uint64_t life) {
   if (const Ref<Link> before = link_; before && before->is_open()) before->fail(unavailable("%s has connected anew", task_.c_str()));
   if (!group_ || !link->is_open()) return;
   link_ = std::move(link);
-  farewell_ = {};
+  if (process_ != 0 && process != process_) past_.push_back(process_);
+  if (past_.size() > kPastMost) past_.pop_front();
+  process_ = process;
+  life_ = life;
   pause_ns_ = kRetryFirstNs;
   group_->peer_up(*this);
 }
@@ -152,6 +164,13 @@ Status GroupPeer::message(const wire::Prefix& prefix, std::string_view header) {
   return group->piece_arrived(*this, data, prefix.payload_bytes, std::exchange(early_, nullptr), link_->channel().lent());
 }
 
+// It leaves as this member does: nothing that is on its way in either direction is wanted any more.
+bool GroupPeer::parts(const wire::Prefix& prefix, std::string_view header) {
+  wire::GroupWord word;
+  return prefix.kind == wire::Kind::group_word && wire::decode(header, word).ok() &&
+         static_cast<GroupVerb>(word.verb) == GroupVerb::leave && word.epoch == 0;
+}
+
 void GroupPeer::lost(const Status& reason) {
   const Ref<GroupPeer> self = Ref<GroupPeer>::share(this);
   if (!group_ || !link_) return;
@@ -160,7 +179,6 @@ void GroupPeer::lost(const Status& reason) {
   early_ = nullptr;
   const Ref<Group> group = Ref<Group>::share(group_);
   group->peer_down(*this, reason);
-  farewell_ = {};
   if (group_ && dials_) again(reason);
 }
 

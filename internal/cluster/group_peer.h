@@ -4,6 +4,7 @@
 // Owner: the group, and by count whatever is under way with it. Belongs to the loop's thread.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -21,8 +22,10 @@ class GroupPeer final : public RefCounted, public Link::Listener {
 
   // Dials until stop(); who does not call this is dialled.
   void dial(Credentials credentials);
-  // The other end has said who it is, over that link. What there was before is over.
-  void attach(Ref<Link> link);
+  // The other end has said who it is, over that link, and which life of its process and in the group. What there was before is over.
+  void attach(Ref<Link> link, uint64_t process, uint64_t life);
+  // The hello comes from a life that is over, as a later one has been here; it was long on its way.
+  bool is_past(const wire::Hello& hello) const;
   // With a last word behind what was sent, so that the other end has all of it and knows that this is no accident. `held` (may be null)
   // is let go of when the link has gone.
   void stop(const Status& reason, const std::shared_ptr<void>& held);
@@ -31,9 +34,10 @@ class GroupPeer final : public RefCounted, public Link::Listener {
   int member() const { return member_; }
   bool is_linked() const { return link_ && link_->is_open(); }
   Link& link() const { return *link_; }
-  // It has said over its link that it leaves; ok: it has not.
-  const Status& farewell() const { return farewell_; }
-  void bid_farewell(const Status& status) { farewell_ = status; }
+  // In the group, of the other end of the link that is or was last; 0: not told.
+  uint64_t life() const { return life_; }
+  // Of this end; 0: this member has left.
+  uint64_t own_life() const;
   // Why there is no link; for errors.
   const Status& trouble() const { return trouble_; }
   // Queues; push() writes what is queued.
@@ -43,6 +47,7 @@ class GroupPeer final : public RefCounted, public Link::Listener {
 
   Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view header) override;
   Status message(const wire::Prefix& prefix, std::string_view header) override;
+  bool parts(const wire::Prefix& prefix, std::string_view header) override;
   void lost(const Status& reason) override;
 
  private:
@@ -62,7 +67,8 @@ class GroupPeer final : public RefCounted, public Link::Listener {
   Ref<Link> greeting_;  // that the hello went over
   Ref<Link> parting_;   // after stop()
   Status trouble_;
-  Status farewell_;
+  uint64_t process_ = 0, life_ = 0;  // that of the member whose link came last
+  std::deque<uint64_t> past_;        // its earlier processes, the last few
   bool queued_ = false;
   // The piece that is on its way in.
   Ref<Buffer> early_;

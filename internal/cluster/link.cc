@@ -112,7 +112,7 @@ Result<Channel::Landing> Link::begin(const wire::Prefix& prefix, std::string_vie
 }
 
 Status Link::receive(const wire::Prefix& prefix, std::string_view header) {
-  if (parting_) return {};
+  if (parting_) return listener_->parts(prefix, header) ? parting_->reason : Status();
   switch (prefix.kind) {
     case wire::Kind::heartbeat: return {};
     case wire::Kind::data: return trusted_ ? data_arrived(prefix, header) : unauthenticated("data came before hello");

@@ -40,6 +40,8 @@ class Link final : public RefCounted, private Channel::Sink {
     virtual Result<Channel::Landing> payload(const wire::Prefix& prefix, std::string_view header) = 0;
     // Everything but heartbeats, data and answers to calls. An error closes the link.
     virtual Status message(const wire::Prefix& prefix, std::string_view header) = 0;
+    // While this end parts: with that the other end parts too, so that neither wants anything of the other any more.
+    virtual bool parts(const wire::Prefix&, std::string_view) { return false; }
     // Once; the link is of no use any more.
     virtual void lost(const Status& reason) = 0;
   };
@@ -91,7 +93,8 @@ class Link final : public RefCounted, private Channel::Sink {
   // As if the other end had gone away.
   void fail(const Status& reason);
   // With a last word behind everything that was sent, so that all of it arrives; closing is the other end's then, and this one's after
-  // `patience_ns`. What comes in meanwhile nobody hears. `held` (may be null) is let go of at the end.
+  // `patience_ns`, or when the other end parts too. Nothing else that comes in meanwhile is heard. `held` (may be null) is let go of at
+  // the end.
   template <class M>
   void part(const M& word, const Status& reason, int64_t patience_ns, std::shared_ptr<void> held) {
     part_with(wire::make_frame(word), reason, patience_ns, std::move(held));

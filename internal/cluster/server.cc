@@ -166,9 +166,9 @@ Result<Ref<Group>> Server::join_group(std::string name, std::vector<std::string>
       status = already_exists("%s: this task is in it already", what.c_str());
       return;
     }
-    present = group;
+    const Ref<Group> before = std::exchange(present, group);
     ops->join(key, group);
-    group->open();
+    group->open(before.get());
     status = Status();
   });
   DTG_TRY(status);

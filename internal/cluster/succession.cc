@@ -9,6 +9,10 @@ namespace {
 
 bool contains(const std::vector<int>& members, int member) { return std::ranges::find(members, member) != members.end(); }
 
+size_t place_of(const Succession::Set& set, int member) {
+  return static_cast<size_t>(std::ranges::find(set.members, member) - set.members.begin());
+}
+
 wire::GroupSet to_wire(const Succession::Set& set) {
   wire::GroupSet out{set.number, {}};
   for (const int member : set.members) out.ranks.push_back(static_cast<uint32_t>(member));
@@ -129,12 +133,12 @@ void Succession::tell_want() {
   if (followed_ < 0) return;
   wire::GroupWord word = word_of(GroupVerb::want, 0);
   word.value = static_cast<uint64_t>(followed_);
-  word.number = std::max(known_.number, promised_.number);
+  word.number = heard();
   word.lane = entered_ > 0 ? 1 : 0;
   word.sets.push_back(to_wire(known_));
   for (const Set& each : open_) word.sets.push_back(to_wire(each));
-  for (const int member : asked_.set.members) {
-    if (member != self_ && !around_.is_linked(member)) word.status = around_.unlinked(member);
+  for (size_t i = 0; i < asked_.set.members.size(); ++i) {
+    if (!is_linked_to(asked_.set, i)) word.status = around_.unlinked(asked_.set.members[i]);
   }
   for (int member = 0; member < static_cast<int>(wants_.size()); ++member) {
     if (member != self_) around_.tell(member, word);
@@ -199,9 +203,11 @@ void Succession::tell_others(const std::vector<int>& members, const wire::GroupW
 }
 
 void Succession::propose(const std::vector<int>& here) {
-  uint64_t number = std::max(known_.number, promised_.number);
+  uint64_t number = heard();
   for (const Want& want : wants_) number = std::max(number, want.heard);
-  if (!open_up({number + 1, here})) return;
+  Set next{number + 1, here};
+  for (const int member : here) next.lives.push_back(around_.life(member));
+  if (!open_up(next)) return;
   promised_to_ = -1;
   asked_ = {};
   proposing_ = true;
@@ -209,6 +215,7 @@ void Succession::propose(const std::vector<int>& here) {
   proposed_ns_ = around_.now_ns();
   wire::GroupWord word = word_of(GroupVerb::propose, promised_.number);
   word.ranks = to_wire(promised_).ranks;
+  word.lives = promised_.lives;
   word.sets.push_back(to_wire(known_));
   word.sets.push_back(to_wire({0, counting(here)}));
   tell_others(here, word);
@@ -235,11 +242,12 @@ bool Succession::open_up(const Set& promise) {
 }
 
 void Succession::proposed(int member, const wire::GroupWord& word) {
-  Proposal asked{{word.epoch, {}}, 0, {}, member};
+  Proposal asked{{word.epoch, {}, word.lives}, 0, {}, member};
   Set base;
   const bool sane = word.sets.size() == 2 && read(word.ranks, &asked.set.members) && read(word.sets[0].ranks, &base.members) &&
                     read(word.sets[1].ranks, &asked.counted) && contains(asked.set.members, self_) && contains(asked.set.members, member) &&
-                    std::ranges::all_of(asked.counted, [&](int each) { return contains(asked.set.members, each); });
+                    std::ranges::all_of(asked.counted, [&](int each) { return contains(asked.set.members, each); }) &&
+                    (word.lives.empty() || word.lives.size() == word.ranks.size()) && is_linked_to(asked.set, place_of(asked.set, self_));
   if (sane && forming_) {
     base.number = asked.base = word.sets[0].number;
     learn(base);
@@ -252,15 +260,21 @@ void Succession::proposed(int member, const wire::GroupWord& word) {
 
 // By what this member knows now, which may be more than the leader did.
 bool Succession::acceptable() const {
-  return forming_ && asked_.by == followed_ && asked_.set.number > std::max(known_.number, promised_.number) &&
-         asked_.base == known_.number && contains(asked_.counted, self_) == (entered_ > 0) &&
-         may_succeed(asked_.set.members, asked_.counted, open_);
+  return forming_ && asked_.by == followed_ && asked_.set.number > heard() && asked_.base == known_.number &&
+         contains(asked_.counted, self_) == (entered_ > 0) && may_succeed(asked_.set.members, asked_.counted, open_);
+}
+
+// A link to another life of a member ends with that, and so would the epoch.
+bool Succession::is_linked_to(const Set& set, size_t place) const {
+  const int member = set.members[place];
+  if (member != self_ && !around_.is_linked(member)) return false;
+  return set.lives.empty() || is_same_life(set.lives[place], around_.life(member));
 }
 
 void Succession::promise() {
   if (asked_.set.number == 0 || !acceptable()) return;
-  for (const int member : asked_.set.members) {
-    if (member != self_ && !around_.is_linked(member)) return;
+  for (size_t i = 0; i < asked_.set.members.size(); ++i) {
+    if (!is_linked_to(asked_.set, i)) return;
   }
   const Proposal asked = std::exchange(asked_, {});
   if (!open_up(asked.set)) return;

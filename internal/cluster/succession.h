@@ -8,9 +8,14 @@
 // has not been in an epoch since it was started may have forgotten promises, so it may be in a set but counts for no quorum. All of the
 // roster together may always go on: nobody is left who could go on elsewhere.
 //
+// A member that leaves and joins again begins another life, and its former one may still be linked with some. So the leader says which
+// lives it means, and a promise is given over links to those; numbers go on behind those of the former life, so that no word of an epoch
+// that was is taken for one of an epoch that comes.
+//
 // Owner: the group. One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -23,7 +28,7 @@ namespace dtg {
 // What a GroupWord says. The numbers are part of the wire.
 enum class GroupVerb : uint8_t {
   want = 1,       // value: the leader, number: the highest that was heard of, lane: 1: it has been in an epoch, sets: last, open ones
-  propose = 2,    // epoch, ranks: who is in it, sets: the last one, and those who count
+  propose = 2,    // epoch, ranks: who is in it, lives: theirs, sets: the last one, and those who count
   promise = 3,    // epoch
   commit = 4,     // epoch
   poison = 5,     // epoch, status
@@ -39,13 +44,16 @@ class Succession final {
   struct Set {
     uint64_t number = 0;  // 0: none
     std::vector<int> members;
+    std::vector<uint64_t> lives = {};  // of each member; none: not told
   };
   class Around {
    public:
     virtual ~Around() = default;
     virtual int64_t now_ns() = 0;
     virtual bool is_linked(int member) = 0;
-    // Why there is no link to that member.
+    // Which life of that member the link is to, or was; 0: not told. This one's own, too.
+    virtual uint64_t life(int member) = 0;
+    // Why there is no link to that member, or none to the life that is meant.
     virtual Status unlinked(int member) = 0;
     virtual void tell(int member, const wire::GroupWord& word) = 0;
     // This member is in that epoch. Last in what happens.
@@ -56,6 +64,13 @@ class Succession final {
   static constexpr size_t kOpenMost = 64;
 
   Succession(Around& around, int members, int self);
+
+  // Where nothing has happened yet: numbers go on behind that one.
+  void begin_behind(uint64_t number) { promised_.number = number; }
+  // The highest that was heard of.
+  uint64_t heard() const { return std::max(known_.number, promised_.number); }
+  // Who does not tell is taken for the one that is meant.
+  static bool is_same_life(uint64_t one, uint64_t other) { return one == 0 || other == 0 || one == other; }
 
   // Wants an epoch of so many at least, until it is entered or given up.
   void begin(size_t least);
@@ -97,6 +112,7 @@ class Succession final {
   std::vector<int> present() const;
   std::vector<int> counting(const std::vector<int>& here) const;
   bool acceptable() const;
+  bool is_linked_to(const Set& set, size_t place) const;
   bool read(const std::vector<uint32_t>& ranks, std::vector<int>* members) const;
   void learn(const Set& epoch);
   bool open_up(const Set& promise);

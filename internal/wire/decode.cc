@@ -71,6 +71,7 @@ Status decode(std::string_view header, Hello& m) {
   m.life = root->life();
   m.group = text(root->group(), kNameMax);
   m.roster = root->roster();
+  m.group_life = root->group_life();
   return {};
 }
 
@@ -84,6 +85,7 @@ Status decode(std::string_view header, HelloReply& m) {
   m.cluster = text_of(root->cluster());
   m.devices = lines(root->devices());
   m.heartbeat_ns = root->heartbeat_ns();
+  m.group_life = root->group_life();
   return {};
 }
 
@@ -259,6 +261,8 @@ Status decode(std::string_view header, GroupWord& m) {
     for (uint32_t k = 0; k < size_of(from->ranks()); ++k) set.ranks.push_back(element(from->ranks(), k));
     m.sets.push_back(std::move(set));
   }
+  m.lives.clear();
+  for (uint32_t i = 0; i < size_of(root->lives()); ++i) m.lives.push_back(element(root->lives(), i));
   return {};
 }
 

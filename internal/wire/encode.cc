@@ -44,7 +44,7 @@ std::string encode(const Hello& m) {
   Builder b(256);
   const auto task = text(b, m.task), wanted = text(b, m.wanted_task), group = text(b, m.group);
   return finish(b, fb::CreateHello(b, m.version_min, m.version_max, m.features, static_cast<uint8_t>(m.role), task, m.session, wanted,
-                                   m.wanted_incarnation, m.heartbeat_ns, 0, m.life, group, m.roster));
+                                   m.wanted_incarnation, m.heartbeat_ns, 0, m.life, group, m.roster, m.group_life));
 }
 
 std::string encode(const HelloReply& m) {
@@ -54,7 +54,8 @@ std::string encode(const HelloReply& m) {
   const auto cluster = m.cluster.empty() ? 0 : b.CreateString(m.cluster);
   const std::string list = lines(m.devices);
   const auto devices = list.empty() ? 0 : b.CreateString(list);
-  return finish(b, fb::CreateHelloReply(b, problem, m.version, m.features, task, m.incarnation, cluster, devices, m.heartbeat_ns));
+  return finish(
+      b, fb::CreateHelloReply(b, problem, m.version, m.features, task, m.incarnation, cluster, devices, m.heartbeat_ns, m.group_life));
 }
 
 std::string encode(const Heartbeat& m) {
@@ -168,7 +169,8 @@ std::string encode(const GroupWord& m) {
   std::vector<flatbuffers::Offset<fb::GroupSet>> sets;
   for (const GroupSet& set : m.sets) sets.push_back(fb::CreateGroupSet(b, set.number, b.CreateVector(set.ranks)));
   const auto all = sets.empty() ? 0 : b.CreateVector(sets);
-  return finish(b, fb::CreateGroupWord(b, m.verb, m.epoch, m.stream, m.number, m.lane, m.value, ranks, problem, all));
+  const auto lives = m.lives.empty() ? 0 : b.CreateVector(m.lives);
+  return finish(b, fb::CreateGroupWord(b, m.verb, m.epoch, m.stream, m.number, m.lane, m.value, ranks, problem, all, lives));
 }
 
 std::string encode(const GroupData& m) {

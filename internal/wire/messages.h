@@ -29,6 +29,7 @@ struct Hello {
   uint64_t life = 0;
   std::string group;
   uint64_t roster = 0;
+  uint64_t group_life = 0;
 };
 struct HelloReply {
   static constexpr Kind kKind = Kind::hello_reply;
@@ -40,6 +41,7 @@ struct HelloReply {
   std::string cluster;
   std::vector<std::string> devices;
   uint64_t heartbeat_ns = 0;
+  uint64_t group_life = 0;
 };
 struct Heartbeat {
   static constexpr Kind kKind = Kind::heartbeat;
@@ -161,6 +163,7 @@ struct GroupWord {
   std::vector<uint32_t> ranks;
   Status status;
   std::vector<GroupSet> sets;
+  std::vector<uint64_t> lives;
 };
 // Numbers as they come; who knows what they mean looks at them (cluster/group_words.h).
 struct GroupTerms {

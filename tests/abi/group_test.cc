@@ -456,6 +456,70 @@ TEST_F(Groups, GoingOnWithoutAMemberAndTakingItInAgain) {
   }
 }
 
+// The root of a broadcast is through with it as soon as it has sent, so it may be gone when others come to it.
+TEST_F(Groups, WhatWasSentBeforeLeavingIsThereForThoseWhoComeToItLater) {
+  serve(3);
+  std::barrier left(3);
+  all([&](Member& member) {
+    dtg_tensor* const in = member.rank == 0 ? tensor_of<int64_t>(DTG_I64, {2}, {42, 43}) : nullptr;
+    if (member.rank != 0) left.arrive_and_wait();
+    dtg_tensor* out = nullptr;
+    OK(dtg_group_broadcast(member.group, in, nullptr, &out));
+    EXPECT_TRUE(out && values_of<int64_t>(out) == (std::vector<int64_t>{42, 43}));
+    dtg_tensor_release(out);
+    dtg_tensor_release(in);
+    if (member.rank == 0) {
+      OK(dtg_group_leave(member.group));
+      left.arrive_and_wait();
+    }
+    left.arrive_and_wait();
+    if (member.rank == 0) return;
+    // What needs it cannot be made any more.
+    const std::string message = refused(dtg_group_barrier(member.group, 0), DTG_UNAVAILABLE, "without the root");
+    EXPECT_NE(message.find("rank 0 (/job:worker/replica:0/task:0) has left it"), message.npos) << message;
+  });
+}
+
+// One goes on to another epoch as soon as it is through, a second one asks for a call that cannot be made without it, and the third still
+// has what both have sent.
+TEST_F(Groups, WhatSomebodyHasEndedTheOthersEndToo) {
+  serve(3);
+  all([&](Member& member) {
+    for (int round = 0; round < 150 && !HasFailure(); ++round) {
+      check_reduce<int32_t>(member, DTG_I32, DTG_REDUCE_SUM, 100'000 * (1 + round % 3), 0, false);
+      if (round % 3 != member.rank) refused(dtg_group_barrier(member.group, 0), DTG_UNAVAILABLE, "without one");
+      OK(dtg_group_reform(member.group, 0, 0));
+    }
+  });
+}
+
+// The quick ones join anew while the slow ones are in the group as it was, and link with it.
+TEST_F(Groups, LeavingAndJoiningAgainAtOnce) {
+  for (const int members : {2, 3}) {
+    serve(members);
+    all([&](Member& member) {
+      uint64_t before = 0;
+      for (int round = 0; round < 8 * members && member.group; ++round) {
+        const uint64_t epoch = dtg_group_epoch(member.group);
+        EXPECT_GT(epoch, before);
+        before = epoch;
+        OK(dtg_group_barrier(member.group, 0));
+        if (round % members == member.rank) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1 << round % 6));
+          // That its epoch ends is no affair of those who have joined anew.
+          if (round / members % 2 == 0) refused(dtg_group_barrier(member.group, 0), DTG_UNAVAILABLE, "the others have left");
+        }
+        OK(dtg_group_leave(member.group));
+        dtg_group_release(std::exchange(member.group, nullptr));
+        OK(dtg_group_join(member.server->server, nullptr, &member.group));
+      }
+    });
+    TearDown();
+    cluster_ = nullptr;
+    SetUp();
+  }
+}
+
 TEST_F(Groups, WhoDoesNotComeIsNamed) {
   serve(2);
   dtg_group_options options = DTG_GROUP_OPTIONS_INIT;

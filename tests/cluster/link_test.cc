@@ -168,6 +168,42 @@ TEST(Link, ALastWordComesBehindWhatWasSent) {
   }
 }
 
+// Each waits for the other to close, so the first that hears it closes.
+TEST(Link, TwoThatPartAtOnceDoNotWaitForEachOther) {
+  class Parts final : public Link::Listener {
+   public:
+    Result<Channel::Landing> payload(const wire::Prefix&, std::string_view) override { return Channel::Landing{}; }
+    Status message(const wire::Prefix&, std::string_view) override { return ++heard, Status(); }
+    bool parts(const wire::Prefix& prefix, std::string_view) override { return prefix.kind == wire::Kind::goodbye; }
+    void lost(const Status&) override { ++ended; }
+    int heard = 0, ended = 0;
+  } ears[2];
+  SteppedClock clock;
+  ManualLoop loop(clock);
+  const Timing timing;
+  const auto there = make_ref<MemoryStream>(), back = make_ref<MemoryStream>();
+  const Ref<Link> links[] = {make_ref<Link>(loop, memory_channel(loop, {}, there, back), timing, &ears[0]),
+                             make_ref<Link>(loop, memory_channel(loop, {}, back, there), timing, &ears[1])};
+  const LastOut last_out;
+  for (const Ref<Link>& link : links) {
+    link->open();
+    link->trust("somebody", timing.heartbeat_ns);
+  }
+  for (const Ref<Link>& link : links) {
+    link->send(wire::GroupWord{});
+    link->part(wire::Goodbye{}, cancelled("it was enough"), timing.dead_ns, last_out.ticket());
+  }
+  const int64_t began_ns = clock.monotonic_ns();
+  loop.run();
+  EXPECT_EQ(clock.monotonic_ns(), began_ns);
+  EXPECT_TRUE(last_out.wait(clock, Deadline{0}));
+  for (const Parts& ear : ears) EXPECT_EQ(ear.ended, 1);
+  for (const Ref<Link>& link : links) {
+    EXPECT_FALSE(link->is_open());
+    EXPECT_EQ(link->reason().code(), Code::cancelled) << link->reason().message();
+  }
+}
+
 // Nothing can be written any more, but what the other end had said before it went is heard.
 TEST(Link, WhatWasSaidBeforeTheEndIsHeard) {
   class Words final : public Link::Listener {

@@ -33,6 +33,7 @@ class World {
     Node(World& w, int n) : world(w), number(n), succession(*this, w.size(), n) {}
     int64_t now_ns() override { return world.now; }
     bool is_linked(int member) override { return linked.contains(member); }
+    uint64_t life(int member) override { return world.life(member); }
     Status unlinked(int) override { return unavailable("parted"); }
     void tell(int member, const wire::GroupWord& word) override { world.send(number, member, word); }
     void enter(const Succession::Set& epoch) override {
@@ -74,6 +75,7 @@ class World {
   }
   int size() const { return size_; }
   Node& at(int node) { return *nodes[static_cast<size_t>(node)]; }
+  uint64_t life(int node) const { return static_cast<uint64_t>(lives_[static_cast<size_t>(node)]) + 1; }
 
   // ---- faults ----
   void cut(int a, int b) {
@@ -323,29 +325,35 @@ TEST(Succession, OfTwoHalvesTheOneWithTheLowestGoesOn) {
   expect_all_in(world, everybody(4));
 }
 
+// A member by itself; the test is the others.
+struct Alone final : Succession::Around {
+  int64_t now_ns() override { return 0; }
+  bool is_linked(int member) override { return !away.contains(member); }
+  uint64_t life(int member) override { return lives.contains(member) ? lives[member] : 1; }
+  Status unlinked(int) override { return unavailable("away"); }
+  void tell(int, const wire::GroupWord& word) override {
+    if (static_cast<GroupVerb>(word.verb) == GroupVerb::promise) promises.push_back(word.epoch);
+  }
+  void enter(const Succession::Set& epoch) override { in = epoch.number; }
+  std::set<int> away;
+  std::map<int, uint64_t> lives;
+  std::vector<uint64_t> promises;
+  uint64_t in = 0;
+};
+
+wire::GroupWord proposal(uint64_t number, std::vector<uint32_t> members, wire::GroupSet base, std::vector<uint32_t> counted) {
+  wire::GroupWord word;
+  word.verb = static_cast<uint8_t>(GroupVerb::propose);
+  word.epoch = number;
+  word.ranks = std::move(members);
+  word.sets = {std::move(base), {0, std::move(counted)}};
+  return word;
+}
+
 // A follower, word by word.
 TEST(Succession, AFollowerLooksForItself) {
-  struct Alone final : Succession::Around {
-    int64_t now_ns() override { return 0; }
-    bool is_linked(int member) override { return !away.contains(member); }
-    Status unlinked(int) override { return unavailable("away"); }
-    void tell(int, const wire::GroupWord& word) override {
-      if (static_cast<GroupVerb>(word.verb) == GroupVerb::promise) promises.push_back(word.epoch);
-    }
-    void enter(const Succession::Set& epoch) override { in = epoch.number; }
-    std::set<int> away;
-    std::vector<uint64_t> promises;
-    uint64_t in = 0;
-  } alone;
+  Alone alone;
   Succession four(alone, 5, 4);
-  const auto proposal = [](uint64_t number, std::vector<uint32_t> members, wire::GroupSet base, std::vector<uint32_t> counted) {
-    wire::GroupWord word;
-    word.verb = static_cast<uint8_t>(GroupVerb::propose);
-    word.epoch = number;
-    word.ranks = std::move(members);
-    word.sets = {std::move(base), {0, std::move(counted)}};
-    return word;
-  };
   const wire::GroupSet none{}, first{1, {0, 1, 2, 3, 4}};
   four.begin(1);
   four.word(0, proposal(1, {0, 1, 4}, none, {}));  // nobody has been in an epoch
@@ -385,6 +393,45 @@ TEST(Succession, AFollowerLooksForItself) {
   EXPECT_EQ(alone.promises, std::vector<uint64_t>{2});
   four.word(2, proposal(4, {2, 3, 4}, later, {2, 3, 4}));
   EXPECT_EQ(alone.promises, (std::vector<uint64_t>{2, 4}));
+}
+
+// Of a member that has joined anew, some may still be linked to the life before.
+TEST(Succession, AFollowerPromisesToTheLivesThatAreMeant) {
+  Alone alone;
+  Succession two(alone, 3, 2);
+  two.begin(0);
+  wire::GroupWord meant = proposal(1, {0, 1, 2}, {}, {});
+  meant.lives = {1, 7, 1};
+  two.word(0, meant);
+  EXPECT_TRUE(alone.promises.empty());
+  alone.lives[1] = 7;
+  two.link_up(1);
+  EXPECT_EQ(alone.promises, std::vector<uint64_t>{1});
+
+  meant.epoch = 2;
+  meant.lives = {1, 7, 3};  // another life of its own
+  two.word(0, meant);
+  meant.lives = {1, 7};
+  two.word(0, meant);
+  EXPECT_EQ(alone.promises, std::vector<uint64_t>{1});
+  meant.lives = {0, 0, 0};
+  two.word(0, meant);
+  EXPECT_EQ(alone.promises, (std::vector<uint64_t>{1, 2}));
+  meant.epoch = 3;
+  meant.lives.clear();
+  two.word(0, meant);
+  EXPECT_EQ(alone.promises, (std::vector<uint64_t>{1, 2, 3}));
+}
+
+TEST(Succession, NumbersGoOnBehindThoseOfTheLifeBefore) {
+  Alone alone;
+  Succession one(alone, 2, 1);
+  one.begin_behind(5);
+  one.begin(0);
+  one.word(0, proposal(5, {0, 1}, {}, {}));
+  EXPECT_TRUE(alone.promises.empty());
+  one.word(0, proposal(6, {0, 1}, {}, {}));
+  EXPECT_EQ(alone.promises, std::vector<uint64_t>{6});
 }
 
 TEST(Succession, NeverTwoAtOnceAndAlwaysOneInTheEnd) {

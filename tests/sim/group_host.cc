@@ -3,11 +3,14 @@
 
 #include <algorithm>
 
+#include "base/last_out.h"
+
 namespace dtg::sim {
 namespace {
 
 constexpr int64_t kFormNs = 4 * kSecond, kCallNs = 9 * kSecond;
 constexpr int64_t kSlackNs = 100 * kMillisecond;
+constexpr int64_t kLeaveNs = kSecond;  // at most, where everybody reads
 
 }  // namespace
 
@@ -42,12 +45,19 @@ void GroupHost::run() {
     if (!process_.is_cut_off()) watch_.wrong(process_.name() + " does not start: " + server.status().message());
     return;
   }
-  if (join(*server.value())) {
+  if (join(*server.value()) && watch_.come_again) {
+    live_again_and_again(*server.value());
+  } else if (group_) {
     Course course = Course::anew;
     while (goes_on()) {
       if (course == Course::anew && !form()) continue;
       course = course == Course::quiet ? course : step();
       idle_ = course == Course::quiet;
+      if (!watch_.only_kills && watch_.world.now_ns() < watch_.calm_from_ns && watch_.world.one_in(80)) {
+        watch_.accuse(member_, 12 * kSecond);
+        if (!come_again(*server.value())) break;
+        course = Course::anew;
+      }
       process_.sleep(idle_ ? 20 * kMillisecond : watch_.world.between(0, 60) * kMillisecond);
     }
   }
@@ -88,9 +98,9 @@ void GroupHost::check_time(int64_t until_ns, const std::string& what) {
   watch_.wrong(process_.name() + ": " + what + " ended " + std::to_string(late_ns / kMillisecond) + " ms after its deadline");
 }
 
-bool GroupHost::form() {
+bool GroupHost::form(bool with_all) {
   if (group_->view().cause.ok()) watch_.accuse(member_, 12 * kSecond);  // the others go on
-  const auto least = static_cast<size_t>(watch_.world.one_in(3) ? 0 : watch_.world.between(1, watch_.members));
+  const auto least = static_cast<size_t>(with_all || watch_.world.one_in(3) ? 0 : watch_.world.between(1, watch_.members));
   struct Forming {
     bool over = false;
     Status status;
@@ -266,6 +276,69 @@ void GroupHost::ended(Call& call, const Status& status) {
   watch_.world.say(process_.name() + " failed: " + status.message());
   watch_.judge_error(process_.name(), "a call", status);
   watch_.epoch_ended(view_.epoch);
+}
+
+// Forms it with all, makes a few steps, gets or gives a last value, and leaves or forms it anew at once, whatever the others still have to
+// do.
+void GroupHost::live_again_and_again(Server& server) {
+  for (uint64_t life = 0; goes_on(); ++life) {
+    if (!form(true)) {
+      if (goes_on()) watch_.wrong(process_.name() + " cannot form, though all come");
+      return;
+    }
+    for (uint64_t left = (watch_.seed * 31 + life * 7) % 4; left > 0; --left) {
+      const Course course = step();
+      idle_ = course == Course::quiet;
+      while (idle_ && goes_on()) process_.sleep(20 * kMillisecond);
+      if (course == Course::anew && goes_on()) watch_.wrong(process_.name() + ": a step has failed, though all were there for it");
+      if (course != Course::on) return;
+    }
+    if (!broadcast_last(life)) return;
+    if (watch_.world.one_in(2)) process_.sleep(watch_.world.between(0, 30) * kMillisecond);
+    // All of them do the one or the other.
+    if ((watch_.seed * 17 + life * 11) % 4 == 0) continue;
+    const int64_t began_ns = process_.clock().monotonic_ns();
+    if (!come_again(server)) return;
+    if (process_.clock().monotonic_ns() - began_ns > kLeaveNs && goes_on())
+      watch_.wrong(process_.name() + " takes long to leave, though everybody reads");
+  }
+}
+
+// Its root is through with it at once, and may have left before the others ask for it.
+bool GroupHost::broadcast_last(uint64_t life) {
+  const auto root = static_cast<int>(life / 4 % tasks_.size());
+  const auto value = static_cast<int64_t>(watch_.seed * 1000 + life);
+  CollectiveCall what;
+  what.terms.kind = Collective::broadcast;
+  what.terms.root = static_cast<uint32_t>(root);
+  what.terms.open = view_.rank != root;
+  if (what.terms.open) {
+    if (watch_.world.one_in(2)) process_.sleep(watch_.world.between(0, 40) * kMillisecond);
+  } else {
+    what.terms.dtype = DType::i64;
+    what.in = Tensor::of<int64_t>(Shape(), {&value, 1}).take();
+  }
+  const Clock& clock = process_.clock();
+  std::vector<Call> calls;
+  calls.push_back({CollectiveAsk(0, 0, 0, 0, tasks_), make_ref<CollectiveRun>(group_, queue_, 0)});
+  calls[0].is_agreement = true;
+  calls[0].deadline_ns = clock.monotonic_ns() + kCallNs;
+  calls[0].run->start(std::move(what), Deadline::after(clock, kCallNs));
+  if (!wait_for(calls).ok()) return false;
+  const Tensor result = calls[0].run->take().take();
+  if (result.count() != 1 || *result.as<int64_t>() != value) watch_.wrong(process_.name() + " gets another value than the root gave");
+  return true;
+}
+
+// Leaves, and joins as another life of the same process.
+bool GroupHost::come_again(Server& server) {
+  watch_.world.say(process_.name() + " leaves and comes again");
+  const LastOut out;
+  group_->leave(cancelled("the member comes again"), out.ticket());
+  if (!out.wait(process_.clock(), Deadline::after(process_.clock(), 10 * kSecond)) && goes_on())
+    watch_.wrong(process_.name() + " does not come to an end of leaving");
+  if (goes_on() && group_->kept() > 0) watch_.wrong(process_.name() + " has left, and keeps something of a call");
+  return goes_on() && join(server);
 }
 
 void GroupHost::leave(Server& server) {

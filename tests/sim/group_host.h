@@ -42,8 +42,10 @@ struct GroupWatch {
   const int members;
   std::string spec;
   int64_t calm_from_ns = 0;
-  bool quiet = false;  // no step is begun that not all begin
-  bool over = false;   // everybody goes home
+  bool only_kills = false;  // no other faults
+  bool come_again = false;  // members leave and join again, and nothing else happens, so nothing may fail
+  bool quiet = false;       // no step is begun that not all begin
+  bool over = false;        // everybody goes home
   // Whom an epoch was seen with, and by which lives of members. Where none of them lives any more, a group begins anew with 1.
   struct Seen {
     std::vector<std::string> members;
@@ -85,7 +87,7 @@ class GroupHost final {
   };
   bool goes_on() const { return !process_.is_cut_off() && !watch_.over; }
   bool join(Server& server);
-  bool form();
+  bool form(bool with_all = false);
   void look_around();
   Course step();
   Course agree();
@@ -94,6 +96,9 @@ class GroupHost final {
   void ended(Call& call, const Status& status);
   void check_time(int64_t until_ns, const std::string& what);
   void leave(Server& server);
+  void live_again_and_again(Server& server);
+  bool broadcast_last(uint64_t life);
+  bool come_again(Server& server);
 
   GroupWatch& watch_;
   Process& process_;

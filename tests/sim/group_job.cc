@@ -14,6 +14,8 @@ constexpr int64_t kDeadNs = Timing().dead_ns;
 GroupJob::GroupJob(uint64_t seed, bool talks)
     : world_(seed), net_(world_), only_kills_(world_.one_in(4)), watch_(world_, seed, static_cast<int>(world_.between(2, 6))) {
   world_.talks = talks;
+  watch_.come_again = world_.one_in(5);
+  watch_.only_kills = only_kills_;
   watch_.epoch_ended = [this](uint64_t epoch) { expect_end(epoch, "a call of it failed"); };
   watch_.spec = spec_of(0, watch_.members);
   for (int m = 0; m < watch_.members; ++m) {
@@ -128,7 +130,7 @@ void GroupJob::check_quiet() {
 
 Outcome GroupJob::run() {
   const int64_t began = world_.now_ns();
-  watch_.calm_from_ns = began + kDisturbedNs;
+  watch_.calm_from_ns = began + (watch_.come_again ? 0 : kDisturbedNs);
   for (Member& member : members_) start(member);
   world_.after(2 * kSecond, [this] { disturb(); });
   world_.at(watch_.calm_from_ns + 4 * kSecond, [this] { rest(); });
