@@ -42,8 +42,8 @@ using Dims = std::initializer_list<int64_t>;
 
 // ---- what is fed ----
 
-template <class T>
-inline Tensor each(Dims dims, const std::function<double(int64_t)>& value) {
+template <class T, class Value>
+Tensor each(Dims dims, const Value& value) {
   const Shape shape = one_op::shape(dims);
   Tensor tensor = Tensor::allocate(dtype_of<T>, shape).take();
   for (int64_t i = 0; i < shape.count(); ++i) tensor.as<T>()[i] = static_cast<T>(value(i));

@@ -40,6 +40,7 @@ inline int64_t plain_forward_units(const ConvDims& d) { return d.batch * d.out_h
 // One row of output pixels.
 template <class T, class Acc>
 void plain_conv_forward(const ConvDims& d, const T* x, const T* filter, T* y, int64_t unit) {
+  Lookout lookout;
   const PixelLayout in = input_layout(d), out = output_layout(d);
   const int64_t n = unit / d.out_height, oy = unit % d.out_height;
   const int64_t depth = d.filter_depth(), group_width = d.out_channels / d.groups;
@@ -61,8 +62,10 @@ void plain_conv_forward(const ConvDims& d, const T* x, const T* filter, T* y, in
             const Acc value = static_cast<Acc>(pixel[k * in.channel]);
             for (int64_t j = 0; j < count; ++j) sum[j] += value * static_cast<Acc>(tap[k * d.out_channels + j]);
           }
+          lookout.after(depth * count);
         }
       }
+      lookout.after(4);
       T* to = y + out.at(n, oy, ox) + first * out.channel;
       for (int64_t j = 0; j < count; ++j) to[j * out.channel] = static_cast<T>(sum[j]);
       first += count;
@@ -75,6 +78,7 @@ inline int64_t plain_input_units(const ConvDims& d) { return d.batch * d.height;
 // One row of the input's gradient.
 template <class T, class Acc>
 void plain_conv_input(const ConvDims& d, const T* dy, const T* filter, T* dx, int64_t unit) {
+  Lookout lookout;
   const PixelLayout in = input_layout(d), out = output_layout(d);
   const int64_t n = unit / d.height, iy = unit % d.height;
   const int64_t depth = d.filter_depth(), group_width = d.out_channels / d.groups;
@@ -93,8 +97,10 @@ void plain_conv_input(const ConvDims& d, const T* dy, const T* filter, T* dx, in
           for (int64_t o = group * group_width; o < (group + 1) * group_width; ++o) {
             sum += static_cast<Acc>(pixel[o * out.channel]) * static_cast<Acc>(tap[o]);
           }
+          lookout.after(group_width);
         }
       }
+      lookout.after(4);
       dx[in.at(n, iy, ix) + c * in.channel] = static_cast<T>(sum);
     }
   }
@@ -105,6 +111,8 @@ inline int64_t plain_filter_units(const ConvDims& d) { return d.filter_height * 
 // One row of the filter's gradient: a tap and an input channel, all output channels.
 template <class T, class Acc>
 void plain_conv_filter(const ConvDims& d, const T* x, const T* dy, T* df, int64_t unit) {
+  constexpr int64_t kStretch = 1024;  // pixels of a row between two looks
+  Lookout lookout;
   const PixelLayout in = input_layout(d), out = output_layout(d);
   const int64_t depth = d.filter_depth(), group_width = d.out_channels / d.groups;
   const int64_t k = unit % depth, kx = unit / depth % d.filter_width, ky = unit / depth / d.filter_width;
@@ -117,12 +125,16 @@ void plain_conv_filter(const ConvDims& d, const T* x, const T* dy, T* df, int64_
       for (int64_t oy = 0; oy < d.out_height; ++oy) {
         const int64_t iy = oy * d.stride_y + ky * d.dilation_y - d.top;
         if (iy < 0 || iy >= d.height) continue;
-        for (int64_t ox = 0; ox < d.out_width; ++ox) {
-          const int64_t ix = ox * d.stride_x + kx * d.dilation_x - d.left;
-          if (ix < 0 || ix >= d.width) continue;
-          const Acc value = static_cast<Acc>(x[in.at(n, iy, ix) + (group * depth + k) * in.channel]);
-          const T* pixel = dy + out.at(n, oy, ox) + first * out.channel;
-          for (int64_t j = 0; j < count; ++j) sum[j] += value * static_cast<Acc>(pixel[j * out.channel]);
+        for (int64_t begin = 0; begin < d.out_width; begin += kStretch) {
+          const int64_t end = std::min(begin + kStretch, d.out_width);
+          for (int64_t ox = begin; ox < end; ++ox) {
+            const int64_t ix = ox * d.stride_x + kx * d.dilation_x - d.left;
+            if (ix < 0 || ix >= d.width) continue;
+            const Acc value = static_cast<Acc>(x[in.at(n, iy, ix) + (group * depth + k) * in.channel]);
+            const T* pixel = dy + out.at(n, oy, ox) + first * out.channel;
+            for (int64_t j = 0; j < count; ++j) sum[j] += value * static_cast<Acc>(pixel[j * out.channel]);
+          }
+          lookout.after((end - begin) * count);
         }
       }
     }
