@@ -239,44 +239,38 @@ Status avg_run(RunContext& c) {
   return {};
 }
 
-// The windows that hold a pixel, along one axis.
-struct Holders {
-  int64_t first, end;
-  Holders(int64_t at, int64_t size, int64_t stride, int64_t windows)
-      : first(at < size ? 0 : (at - size) / stride + 1), end(std::min(at / stride + 1, windows)) {}
-};
-
-// Input pixels gather from the windows that hold them, so 16-bit sums are rounded once.
+// Input pixels gather from the windows that hold them, so 16-bit sums are rounded once. Pixels [begin, end) of row y.
 template <class T>
-WideOf<T> sum_of_shares(const PoolArgs& a, const T* dy, int64_t n, int64_t k, Holders y, Holders x, Lookout& lookout) {
+void avg_grad_pixels(const PoolArgs& a, const T* dy, T* dx, int64_t n, int64_t y, int64_t begin, int64_t end) {
   using Wide = WideOf<T>;
-  const PixelLayout out = a.out();
-  Wide sum(0);
-  for (int64_t oy = y.first; oy < y.end; ++oy) {
-    Wide row(0);  // of windows: where many hold a pixel, one sum would swallow the later ones
-    in_stretches(x.first, x.end, 4, lookout, [&](int64_t from, int64_t to) {
-      for (int64_t ox = from; ox < to; ++ox) {
-        row += static_cast<Wide>(dy[out.at(n, oy, ox) + k * out.channel]) / static_cast<Wide>(Clip(a, oy, ox).count());
+  const PixelLayout in = a.in(), out = a.out();
+  // The first window that reaches a pixel, and one past the last.
+  const auto first = [](int64_t at, int64_t size, int64_t stride) { return at < size ? 0 : (at - size) / stride + 1; };
+  const int64_t oy0 = first(y + a.top, a.size_y, a.stride_y), oy1 = std::min((y + a.top) / a.stride_y + 1, a.out_height);
+  for (int64_t x = begin; x < end; ++x) {
+    const int64_t ox0 = first(x + a.left, a.size_x, a.stride_x), ox1 = std::min((x + a.left) / a.stride_x + 1, a.out_width);
+    for (int64_t k = 0; k < a.channels; ++k) {
+      Wide sum(0);
+      for (int64_t oy = oy0; oy < oy1; ++oy) {
+        Wide row(0);  // of windows: where many hold a pixel, one sum would swallow the later ones
+        for (int64_t ox = ox0; ox < ox1; ++ox) {
+          row += static_cast<Wide>(dy[out.at(n, oy, ox) + k * out.channel]) / static_cast<Wide>(Clip(a, oy, ox).count());
+        }
+        sum += row;
       }
-    });
-    sum += row;
+      dx[in.at(n, y, x) + k * in.channel] = static_cast<T>(sum);
+    }
   }
-  return sum;
 }
 
 template <class T>
 void avg_grad_image(const PoolArgs& a, const T* dy, T* dx, int64_t n) {
-  const PixelLayout in = a.in();
-  Lookout lookout;
-  for (int64_t y = 0; y < a.height; ++y) {
-    const Holders rows(y + a.top, a.size_y, a.stride_y, a.out_height);
-    for (int64_t x = 0; x < a.width; ++x) {
-      const Holders columns(x + a.left, a.size_x, a.stride_x, a.out_width);
-      for (int64_t k = 0; k < a.channels; ++k) {
-        dx[in.at(n, y, x) + k * in.channel] = static_cast<T>(sum_of_shares(a, dy, n, k, rows, columns, lookout));
-      }
-      lookout.after(4 + a.channels);
-    }
+  // Windows that hold a pixel, along one axis.
+  const auto holders = [](int64_t size, int64_t stride, int64_t windows) { return std::min((size - 1) / stride + 1, windows); };
+  const int64_t windows = holders(a.size_y, a.stride_y, a.out_height) * holders(a.size_x, a.stride_x, a.out_width);
+  const int64_t steps = (4 * windows + 1) * std::max<int64_t>(a.channels, 1);
+  for (const int64_t y : watched(a.height, a.width * steps)) {
+    look_in_stretches(0, a.width, steps, 1, [&](int64_t begin, int64_t end) { avg_grad_pixels(a, dy, dx, n, y, begin, end); });
   }
 }
 
@@ -332,7 +326,7 @@ Status avg_grad_late_run(RunContext& c) {
     return c.error("an image of shape %s does not pool to grad, %s", shape.value().text().c_str(), grad.text().c_str());
   }
   DTG_ASSIGN(void* dx, c.lease_output(0, dtype_of<T>, shape.value()));
-  for (int64_t n = 0; n < a.batch; ++n) avg_grad_image(a, c.in<T>(1), static_cast<T*>(dx), n);
+  for (const int64_t n : watched(a.batch, a.height * a.width * a.channels)) avg_grad_image(a, c.in<T>(1), static_cast<T*>(dx), n);
   return {};
 }
 

@@ -31,17 +31,8 @@ struct PoolArgs {
   PixelLayout out() const { return {nchw, out_height, out_width, channels}; }
 };
 
-// Calls fn(from, to) for one stretch of a row after the other.
-template <class Fn>
-void in_stretches(int64_t from, int64_t to, int64_t steps, Lookout& lookout, Fn fn) {
-  constexpr int64_t kStretch = 10'000;
-  while (from < to) {
-    const int64_t end = std::min(to, from + kStretch);
-    fn(from, end);
-    lookout.after(steps * (end - from));
-    from = end;
-  }
-}
+// Pixels of a window between two looks. Smaller windows have none: whoever goes from one to the next looks there.
+inline constexpr int64_t kWindowStretch = 10'000;
 
 // The pixels of one window that exist.
 struct Clip {
@@ -52,10 +43,20 @@ struct Clip {
         x0(std::max<int64_t>(ox * a.stride_x - a.left, 0)),
         x1(std::min(ox * a.stride_x - a.left + a.size_x, a.width)) {}
   int64_t count() const { return std::max<int64_t>(y1 - y0, 0) * std::max<int64_t>(x1 - x0, 0); }
-  // Calls fn(y, from, to) for its rows, long ones in stretches; `lookout` is told of each, of so many steps a pixel.
+  // Calls fn(y, from, to) for its rows, those of a large window in stretches; `lookout` is told of each, of so many steps a pixel.
   template <class Fn>
   void rows(int64_t steps, Lookout& lookout, Fn fn) const {
-    for (int64_t y = y0; y < y1; ++y) in_stretches(x0, x1, steps, lookout, [&](int64_t from, int64_t to) { fn(y, from, to); });
+    if (count() <= kWindowStretch) {
+      for (int64_t y = y0; y < y1; ++y) fn(y, x0, x1);
+      return;
+    }
+    for (int64_t y = y0; y < y1; ++y) {
+      for (int64_t from = x0; from < x1; from += kWindowStretch) {
+        const int64_t to = std::min(x1, from + kWindowStretch);
+        fn(y, from, to);
+        lookout.after(steps * (to - from));
+      }
+    }
   }
 };
 
@@ -119,9 +120,8 @@ void max_row(const PoolArgs& a, const T* x, T* y, int64_t n, int64_t oy, int64_t
   }
 }
 
-// A window counts as no more steps than that between two looks at output rows: larger ones look by themselves.
-inline constexpr int64_t kWindowSteps = 10'000;
-inline int64_t position_steps(const PoolArgs& a) { return std::max<int64_t>(a.channels * std::min(a.window(), kWindowSteps), 1); }
+// A window counts as no more than that between two looks at output rows: larger ones look by themselves.
+inline int64_t position_steps(const PoolArgs& a) { return std::max<int64_t>(a.channels * std::min(a.window(), kWindowStretch), 1); }
 
 // Calls fn(n, oy, first, last) for the output rows [begin, end) of all images: for all of a row, or for one stretch of it after the other.
 template <class Fn>

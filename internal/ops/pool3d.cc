@@ -104,6 +104,9 @@ struct PoolArgs3 {
   int64_t shards = 1;
 };
 
+// Places of a window between two looks. Smaller windows have none: whoever goes from one to the next looks there.
+constexpr int64_t kWindowStretch = 10'000;
+
 // The places of one window that exist.
 struct Clip3 {
   std::array<int64_t, 3> begin, end;
@@ -119,14 +122,21 @@ struct Clip3 {
     for (size_t i = 0; i < 3; ++i) n *= std::max<int64_t>(end[i] - begin[i], 0);
     return n;
   }
-  // fn(offset of the channels) for each place; `lookout` is told of every row, of long ones in stretches, so many steps a place.
+  // fn(offset of the channels) for each place; of a large window, `lookout` is told of every stretch of a row, so many steps a place.
   template <class Fn>
   void each(const VolumeLayout& from, int64_t n, int64_t steps, Lookout& lookout, Fn fn) const {
-    constexpr int64_t kStretch = 10'000;
+    if (count() <= kWindowStretch) {
+      for (int64_t z = begin[0]; z < end[0]; ++z) {
+        for (int64_t y = begin[1]; y < end[1]; ++y) {
+          for (int64_t x = begin[2]; x < end[2]; ++x) fn(from.at(n, z, y, x));
+        }
+      }
+      return;
+    }
     for (int64_t z = begin[0]; z < end[0]; ++z) {
       for (int64_t y = begin[1]; y < end[1]; ++y) {
-        for (int64_t first = begin[2]; first < end[2]; first += kStretch) {
-          const int64_t last = std::min(first + kStretch, end[2]);
+        for (int64_t first = begin[2]; first < end[2]; first += kWindowStretch) {
+          const int64_t last = std::min(first + kWindowStretch, end[2]);
           for (int64_t x = first; x < last; ++x) fn(from.at(n, z, y, x));
           lookout.after(steps * (last - first));
         }
@@ -139,13 +149,15 @@ struct Clip3 {
 template <class Fn>
 void for_planes(const PoolArgs3& a, int64_t begin, int64_t end, Fn fn) {
   const Volume& v = a.volume;
+  int64_t window = 1;
+  for (size_t i = 0; i < 3; ++i) window = std::min(window * std::min(v.window.size[i], kWindowStretch), kWindowStretch);
   Lookout lookout;
   for (int64_t plane = begin; plane < end; ++plane) {
     const int64_t n = plane / v.out[0], z = plane % v.out[0];
     for (int64_t y = 0; y < v.out[1]; ++y) {
       for (int64_t x = 0; x < v.out[2]; ++x) {
         fn(n, Clip3(v, z, y, x), a.to.at(n, z, y, x), lookout);
-        lookout.after(4 + v.channels);
+        lookout.after((4 + window) * v.channels);
       }
     }
   }
