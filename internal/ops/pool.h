@@ -79,9 +79,10 @@ T lowest() {
   if constexpr (std::is_arithmetic_v<T>) return std::numeric_limits<T>::lowest();
 }
 
-// The first pixel with the largest value, as an offset from x; -1 where the window is empty.
+// As below, for large windows.
 template <class T>
-int64_t first_largest(const Clip& clip, const PixelLayout& in, int64_t n, int64_t channel, const T* x, Lookout& lookout) {
+[[gnu::noinline]] int64_t first_largest_of_many(const Clip& clip, const PixelLayout& in, int64_t n, int64_t channel, const T* x,
+                                                Lookout& lookout) {
   int64_t best = -1;
   clip.rows(2, lookout, [&](int64_t y, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) {
@@ -89,6 +90,20 @@ int64_t first_largest(const Clip& clip, const PixelLayout& in, int64_t n, int64_
       if (best < 0 || x[best] < x[at]) best = at;
     }
   });
+  return best;
+}
+
+// The first pixel with the largest value, as an offset from x; -1 where the window is empty.
+template <class T>
+int64_t first_largest(const Clip& clip, const PixelLayout& in, int64_t n, int64_t channel, const T* x, Lookout& lookout) {
+  if (clip.count() > kWindowStretch) return first_largest_of_many(clip, in, n, channel, x, lookout);
+  int64_t best = -1;
+  for (int64_t y = clip.y0; y < clip.y1; ++y) {
+    for (int64_t i = clip.x0; i < clip.x1; ++i) {
+      const int64_t at = in.at(n, y, i) + channel * in.channel;
+      if (best < 0 || x[best] < x[at]) best = at;
+    }
+  }
   return best;
 }
 

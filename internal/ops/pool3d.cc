@@ -125,14 +125,17 @@ struct Clip3 {
   // fn(offset of the channels) for each place; of a large window, `lookout` is told of every stretch of a row, so many steps a place.
   template <class Fn>
   void each(const VolumeLayout& from, int64_t n, int64_t steps, Lookout& lookout, Fn fn) const {
-    if (count() <= kWindowStretch) {
-      for (int64_t z = begin[0]; z < end[0]; ++z) {
-        for (int64_t y = begin[1]; y < end[1]; ++y) {
-          for (int64_t x = begin[2]; x < end[2]; ++x) fn(from.at(n, z, y, x));
-        }
+    if (count() > kWindowStretch) return each_of_many(from, n, steps, lookout, fn);
+    for (int64_t z = begin[0]; z < end[0]; ++z) {
+      for (int64_t y = begin[1]; y < end[1]; ++y) {
+        for (int64_t x = begin[2]; x < end[2]; ++x) fn(from.at(n, z, y, x));
       }
-      return;
     }
+  }
+
+ private:
+  template <class Fn>
+  [[gnu::noinline]] void each_of_many(const VolumeLayout& from, int64_t n, int64_t steps, Lookout& lookout, Fn fn) const {
     for (int64_t z = begin[0]; z < end[0]; ++z) {
       for (int64_t y = begin[1]; y < end[1]; ++y) {
         for (int64_t first = begin[2]; first < end[2]; first += kWindowStretch) {
