@@ -274,10 +274,35 @@ std::vector<Case> long_sampled_rows() {
   };
 }
 
+// Whole copies.
+std::vector<Case> long_copies() {
+  constexpr int32_t kLong = kMany * 4;
+  const Tensor row = floats({1, kLong});
+  return {
+      {"DynamicPartition",
+       [row] {
+         return std::vector<Tensor>{row, ints({0})};
+       },
+       {{"num_partitions", 1}}},
+      {"DynamicStitch",
+       [row] {
+         return std::vector<Tensor>{ints({0}), row};
+       },
+       {{"N", 1}}},
+      {"ParallelConcat",
+       [row] {
+         return std::vector<Tensor>{row, row};
+       },
+       {{"N", 2}, {"shape", PartialShape(one_op::shape({2, kLong}))}}},
+      {"Bitcast", [row] { return std::vector<Tensor>{row}; }, {{"type", DType::i32}}},
+  };
+}
+
 TEST_F(Looks, LongRows) { look(long_rows(), 0.25); }
 TEST_F(Looks, LongOutputRows) { look(long_output_rows(), 0.25); }
 TEST_F(Looks, LongWindows) { look(long_windows(), 0.25); }
 TEST_F(Looks, LongFilteredRows) { look(long_filtered_rows(), 0.25); }
+TEST_F(Looks, LongCopies) { look(long_copies(), 0.25); }
 TEST_F(Looks, LongSampledRows) { look(long_sampled_rows(), 0.05); }
 
 }  // namespace
