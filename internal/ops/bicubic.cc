@@ -107,8 +107,8 @@ Status bicubic_grad_run(RunContext& c) {
   c.pool().parallel_for(shards, [&](int64_t shard) {
     Lookout lookout;
     for (int64_t n = a.batch * shard / shards; n < a.batch * (shard + 1) / shards; ++n) {
-      bicubic_grad_image(a, c.in<float>(0) + n * a.out_height * a.out_width * a.channels,
-                         c.out<T>(0) + n * a.height * a.width * a.channels, lookout);
+      bicubic_grad_image(a, c.in<float>(0) + n * a.out_height * a.out_width * a.channels, c.out<T>(0) + n * a.height * a.width * a.channels,
+                         lookout);
     }
   });
   return {};

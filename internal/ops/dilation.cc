@@ -145,13 +145,14 @@ Status dilation_run(RunContext& c) {
   const auto& a = c.args<DilationArgs>();
   const int64_t rows = a.batch * a.out_height;
   c.pool().parallel_for(a.shards, [&](int64_t shard) {
-    for_outputs(a, rows * shard / a.shards, rows * (shard + 1) / a.shards, [&](int64_t n, int64_t oy, int64_t ox, int64_t to, Lookout& lookout) {
-      const T* image = c.in<T>(0) + n * a.height * a.width * a.channels;
-      for (int64_t k = 0; k < a.channels; ++k) {
-        Largest found;
-        c.out<T>(0)[to + k] = largest_sum(a, image, c.in<T>(1), oy, ox, k, &found, lookout);
-      }
-    });
+    for_outputs(a, rows * shard / a.shards, rows * (shard + 1) / a.shards,
+                [&](int64_t n, int64_t oy, int64_t ox, int64_t to, Lookout& lookout) {
+                  const T* image = c.in<T>(0) + n * a.height * a.width * a.channels;
+                  for (int64_t k = 0; k < a.channels; ++k) {
+                    Largest found;
+                    c.out<T>(0)[to + k] = largest_sum(a, image, c.in<T>(1), oy, ox, k, &found, lookout);
+                  }
+                });
   });
   return {};
 }

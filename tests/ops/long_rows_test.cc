@@ -103,7 +103,9 @@ std::vector<Case> long_output_rows() {
   return {
       {"AvgPool", row, windows(size)},
       {"MaxPool", row, windows(size)},
-      {"MaxPool", [] { return std::vector<Tensor>{strip(kMany, 4)}; }, {{"ksize", List{1, 1, 1, 2}}, {"strides", List{1, 1, 1, 2}}, {"padding", "SAME"}}},
+      {"MaxPool",
+       [] { return std::vector<Tensor>{strip(kMany, 4)}; },
+       {{"ksize", List{1, 1, 1, 2}}, {"strides", List{1, 1, 1, 2}}, {"padding", "SAME"}}},
       {"MaxPoolWithArgmax", row, windows(size)},
       {"MaxPoolGrad", three, windows(size)},
       {"MaxPoolGradGrad", three, windows(size)},
@@ -112,8 +114,16 @@ std::vector<Case> long_output_rows() {
          return std::vector<Tensor>{ints({1, 1, kMany, 1}), one};
        },
        windows(size)},
-      {"AvgPool3D", [] { return std::vector<Tensor>{floats({1, 1, 1, kMany, 1})}; }, windows({1, 1, 1, 3, 1})},
-      {"MaxPool3D", [] { return std::vector<Tensor>{floats({1, 1, 1, kMany, 1})}; }, windows({1, 1, 1, 3, 1})},
+      {"AvgPool3D",
+       [] {
+         return std::vector<Tensor>{floats({1, 1, 1, kMany, 1})};
+       },
+       windows({1, 1, 1, 3, 1})},
+      {"MaxPool3D",
+       [] {
+         return std::vector<Tensor>{floats({1, 1, 1, kMany, 1})};
+       },
+       windows({1, 1, 1, 3, 1})},
   };
 }
 
