@@ -315,5 +315,36 @@ TEST_F(Looks, LongFilteredRows) { look(long_filtered_rows(), 0.25); }
 TEST_F(Looks, LongCopies) { look(long_copies(), 0.25); }
 TEST_F(Looks, LongSampledRows) { look(long_sampled_rows(), 0.05); }
 
+// Elements of lists, which come out whole.
+TEST_F(Looks, LongElements) {
+  OneOp one({ops::register_all});
+  ResourceStore store;
+  one.use_store(&store);
+  const Attr element{"element_dtype", DType::f32};
+  const Tensor rows = floats({2, kMany * 2});
+  for (const bool concat : {false, true}) {
+    auto graph = one.graph().take();
+    Build b(*graph);
+    const Value x = one.input(*graph, rows, OneOp::Known::values).take();
+    const Value list = b.op("TensorListFromTensor", {x, b.ints({-1})}, {element});
+    Value out = b.op("TensorListStack", {list, b.ints({-1})}, {element});
+    if (concat) {
+      const Value none = one.input(*graph, longs({0}, {}), OneOp::Known::values).take();
+      out = b.op("TensorListConcatV2", {list, b.ints({-1}), none}, {element});
+    }
+    double longest = 1e9, whole = 0;
+    for (int turn = 0; turn < 3 && longest > std::max(5.0, whole * 0.25); ++turn) {
+      Watch watch;
+      OneOp::Options options;
+      options.interrupt = &watch;
+      const auto got = one.evaluate(*graph, std::span(&out, 1), options);
+      ASSERT_TRUE(got.ok()) << got.status().message();
+      whole = watch.whole(), longest = std::min(longest, watch.longest());
+    }
+    std::printf("%-36s %8.0f ms, at most %6.1f ms without a look\n", concat ? "TensorListConcatV2" : "TensorListStack", whole, longest);
+    EXPECT_LE(longest, std::max(5.0, whole * 0.25)) << concat << " of " << whole << " ms";
+  }
+}
+
 }  // namespace
 }  // namespace dtg
