@@ -1,6 +1,8 @@
 // Watched: numbers to loop over in a kernel, with a look at the interrupt (base/interrupt.h) now and then. On the stack of the loop.
 #pragma once
 
+#include <algorithm>
+
 #include "base/interrupt.h"
 
 namespace dtg {
@@ -34,5 +36,11 @@ class Watched {
 };
 inline Watched watched(int64_t from, int64_t to, int64_t steps) { return {from, to, steps}; }
 inline Watched watched(int64_t count, int64_t steps = 4) { return {0, count, steps}; }
+
+// std::fill for what may be long.
+template <class T>
+void watched_fill(T* from, T* to, T value) {
+  look_in_stretches(0, to - from, 1, 1, [&](int64_t begin, int64_t end) { std::fill(from + begin, from + end, value); });
+}
 
 }  // namespace dtg

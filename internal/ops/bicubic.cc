@@ -52,10 +52,11 @@ Status bicubic_run(RunContext& c) {
   const int64_t rows = a.batch * a.out_height;
   c.pool().parallel_for(a.shards, [&](int64_t shard) {
     Taps columns[kStrip];
+    Lookout lookout;
     for (int64_t x0 = 0; x0 < a.out_width; x0 += kStrip) {
       const int64_t count = std::min(kStrip, a.out_width - x0);
       for (int64_t i = 0; i < count; ++i) columns[i] = taps_of(a, x0 + i, a.scale_x, a.width);
-      for (const int64_t row : watched(rows * shard / a.shards, rows * (shard + 1) / a.shards, 8 * count * a.channels)) {
+      for (int64_t row = rows * shard / a.shards; row < rows * (shard + 1) / a.shards; ++row) {
         const Taps y = taps_of(a, row % a.out_height, a.scale_y, a.height);
         const T* image = c.in<T>(0) + row / a.out_height * a.height * a.width * a.channels;
         for (int64_t i = 0; i < count; ++i) {
@@ -71,6 +72,7 @@ Status bicubic_run(RunContext& c) {
             to[k] = sum;
           }
         }
+        lookout.after(8 * count * a.channels);
       }
     }
   });
@@ -79,9 +81,9 @@ Status bicubic_run(RunContext& c) {
 
 // One image's gradient: every sample gives each of its 16 pixels its share.
 template <class T>
-void bicubic_grad_image(const ResizeArgs& a, const float* grad, T* image) {
+void bicubic_grad_image(const ResizeArgs& a, const float* grad, T* image, Lookout& lookout) {
   const int64_t pitch = a.width * a.channels;
-  std::fill(image, image + a.height * pitch, T());
+  watched_fill(image, image + a.height * pitch, T());
   for (int64_t oy = 0; oy < a.out_height; ++oy) {
     const Taps y = taps_of(a, oy, a.scale_y, a.height);
     for (int64_t ox = 0; ox < a.out_width; ++ox, grad += a.channels) {
@@ -93,6 +95,7 @@ void bicubic_grad_image(const ResizeArgs& a, const float* grad, T* image) {
           for (int64_t k = 0; k < a.channels; ++k) to[k] += static_cast<T>(grad[k]) * weight;
         }
       }
+      lookout.after(16 * (1 + a.channels));
     }
   }
 }
@@ -102,9 +105,10 @@ Status bicubic_grad_run(RunContext& c) {
   const auto& a = c.args<ResizeArgs>();
   const int64_t shards = std::clamp<int64_t>(a.batch, 1, a.shards);
   c.pool().parallel_for(shards, [&](int64_t shard) {
+    Lookout lookout;
     for (int64_t n = a.batch * shard / shards; n < a.batch * (shard + 1) / shards; ++n) {
-      bicubic_grad_image(a, c.in<float>(0) + n * a.out_height * a.out_width * a.channels,
-                         c.out<T>(0) + n * a.height * a.width * a.channels);
+      bicubic_grad_image(a, c.in<float>(0) + n * a.out_height * a.out_width * a.channels, c.out<T>(0) + n * a.height * a.width * a.channels,
+                         lookout);
     }
   });
   return {};

@@ -2,7 +2,6 @@
 // together; PopulationCount counts its bits.
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "device/cpu/copy.h"
 #include "graph/infer.h"
@@ -39,7 +38,8 @@ struct CopyArgs {
 
 Status copy_run(RunContext& c) {
   const int64_t bytes = c.args<CopyArgs>().bytes;
-  if (bytes > 0 && c.in<char>(0) != c.out<char>(0)) std::memcpy(c.out<char>(0), c.in<char>(0), static_cast<size_t>(bytes));
+  Lookout lookout;
+  if (bytes > 0 && c.in<char>(0) != c.out<char>(0)) cpu::copy_row(c.out<char>(0), c.in<char>(0), bytes, lookout);
   return {};
 }
 
@@ -115,7 +115,8 @@ struct RowsArgs {
 
 Status parallel_concat_run(RunContext& c) {
   const auto& a = c.args<RowsArgs>();
-  for (int i = 0; i < a.rows; ++i) cpu::copy_row(c.out<char>(0) + i * a.bytes, c.in<char>(i), a.bytes);
+  Lookout lookout;
+  for (int i = 0; i < a.rows; ++i) cpu::copy_row(c.out<char>(0) + i * a.bytes, c.in<char>(i), a.bytes, lookout);
   return {};
 }
 

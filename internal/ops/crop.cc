@@ -134,13 +134,14 @@ Status check_indices(RunContext& c, const CropArgs& a, const int32_t* index) {
 
 // fn(offset of the crop's pixel, y, x) for every pixel of box i that lies inside the image; outside(offset) for the others.
 template <class Fn, class Outside>
-void for_samples(const CropArgs& a, const Box& box, int64_t i, Fn fn, Outside outside) {
+void for_samples(const CropArgs& a, const Box& box, int64_t i, Lookout& lookout, Fn fn, Outside outside) {
   for (int64_t y = 0; y < a.crop_height; ++y) {
     for (int64_t x = 0; x < a.crop_width; ++x) {
       const int64_t at = ((i * a.crop_height + y) * a.crop_width + x) * a.channels;
       const float in_y = box.y.at(y), in_x = box.x.at(x);
       if (box.y.inside(in_y) && box.x.inside(in_x)) fn(at, in_y, in_x, y, x);
       else outside(at);
+      lookout.after(4 * (1 + a.channels));
     }
   }
 }
@@ -162,7 +163,7 @@ int64_t nearest_at(const CropArgs& a, int64_t image, float in_y, float in_x) {
 }
 
 template <class T>
-void crop_box(const CropArgs& a, const T* images, const Box& box, int64_t i, float* out) {
+void crop_box(const CropArgs& a, const T* images, const Box& box, int64_t i, Lookout& lookout, float* out) {
   const auto sample = [&](int64_t to, float in_y, float in_x, int64_t, int64_t) {
     if (a.nearest) {
       const T* from = images + nearest_at(a, box.image, in_y, in_x);
@@ -176,7 +177,7 @@ void crop_box(const CropArgs& a, const T* images, const Box& box, int64_t i, flo
       out[to + k] = top + (low - top) * corners.y;
     }
   };
-  for_samples(a, box, i, sample, [&](int64_t to) { std::fill(out + to, out + to + a.channels, a.outside); });
+  for_samples(a, box, i, lookout, sample, [&](int64_t to) { std::fill(out + to, out + to + a.channels, a.outside); });
 }
 
 int64_t shards_of(const CropArgs& a) {
@@ -199,8 +200,9 @@ Status crop_run(RunContext& c) {
   DTG_TRY(check_indices(c, a, index));
   const int64_t shards = shards_of(a);
   c.pool().parallel_for(shards, [&](int64_t shard) {
-    for (const int64_t i : watched(a.boxes * shard / shards, a.boxes * (shard + 1) / shards, 1000)) {
-      crop_box(a, c.in<T>(0), Box(a, c.in<float>(1), index, i), i, reinterpret_cast<float*>(memory));
+    Lookout lookout;
+    for (int64_t i = a.boxes * shard / shards; i < a.boxes * (shard + 1) / shards; ++i) {
+      crop_box(a, c.in<T>(0), Box(a, c.in<float>(1), index, i), i, lookout, reinterpret_cast<float*>(memory));
     }
   });
   return {};
@@ -222,7 +224,8 @@ Status image_grad_run(RunContext& c) {
   T* out = reinterpret_cast<T*>(memory);
   const int32_t* index = c.in<int32_t>(2);
   DTG_TRY(check_indices(c, a, index));
-  std::fill(out, out + shape.value().count(), T());
+  watched_fill(out, out + shape.value().count(), T());
+  Lookout lookout;
   const float* grads = c.in<float>(0);
   for (int64_t i = 0; i < a.boxes; ++i) {
     const Box box(a, c.in<float>(1), index, i);
@@ -237,14 +240,14 @@ Status image_grad_run(RunContext& c) {
       add(corners.at[2], from, corners.y * (1 - corners.x));
       add(corners.at[3], from, corners.y * corners.x);
     };
-    for_samples(a, box, i, sample, [](int64_t) {});
+    for_samples(a, box, i, lookout, sample, [](int64_t) {});
   }
   return {};
 }
 
 // How a crop changes when an edge of its box moves: the slope of the image there, times how far the sample moves with the edge.
 template <class T>
-void box_gradient(const CropArgs& a, const T* images, const float* grads, const Box& box, int64_t i, float* out) {
+void box_gradient(const CropArgs& a, const T* images, const float* grads, const Box& box, int64_t i, Lookout& lookout, float* out) {
   std::fill(out, out + 4, 0.0f);
   const auto sample = [&](int64_t from, float in_y, float in_x, int64_t y, int64_t x) {
     const Corners corners(a, box.image, in_y, in_x);
@@ -261,7 +264,7 @@ void box_gradient(const CropArgs& a, const T* images, const float* grads, const 
       out[3] += dx * share_x;
     }
   };
-  for_samples(a, box, i, sample, [](int64_t) {});
+  for_samples(a, box, i, lookout, sample, [](int64_t) {});
 }
 
 template <class T>
@@ -271,8 +274,9 @@ Status boxes_grad_run(RunContext& c) {
   DTG_TRY(check_indices(c, a, index));
   const int64_t shards = shards_of(a);
   c.pool().parallel_for(shards, [&](int64_t shard) {
-    for (const int64_t i : watched(a.boxes * shard / shards, a.boxes * (shard + 1) / shards, 1000)) {
-      box_gradient(a, c.in<T>(1), c.in<float>(0), Box(a, c.in<float>(2), index, i), i, c.out<float>(0) + 4 * i);
+    Lookout lookout;
+    for (int64_t i = a.boxes * shard / shards; i < a.boxes * (shard + 1) / shards; ++i) {
+      box_gradient(a, c.in<T>(1), c.in<float>(0), Box(a, c.in<float>(2), index, i), i, lookout, c.out<float>(0) + 4 * i);
     }
   });
   return {};

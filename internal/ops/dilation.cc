@@ -104,30 +104,39 @@ struct Largest {
 };
 
 template <class T>
-T largest_sum(const DilationArgs& a, const T* image, const T* filter, int64_t oy, int64_t ox, int64_t k, Largest* found) {
+T largest_sum(const DilationArgs& a, const T* image, const T* filter, int64_t oy, int64_t ox, int64_t k, Largest* found, Lookout& lookout) {
+  constexpr int64_t kStretch = 10'000;  // of a long row of the filter, between which a look may come
   const Window& w = a.window;
   T best = lowest_sum<T>();
   for (int64_t fy = 0; fy < w.size[0]; ++fy) {
     const int64_t y = oy * w.stride[0] - a.top + fy * w.dilation[0];
     if (y < 0 || y >= a.height) continue;
-    for (int64_t fx = 0; fx < w.size[1]; ++fx) {
-      const int64_t x = ox * w.stride[1] - a.left + fx * w.dilation[1];
-      if (x < 0 || x >= a.width) continue;
-      const int64_t at = (y * a.width + x) * a.channels + k, element = (fy * w.size[1] + fx) * a.channels + k;
-      const T sum = sum_of<T>(image[at], filter[element]);
-      if (!(best < sum) && found->at >= 0) continue;
-      if (best < sum) best = sum;
-      *found = {at, element};
+    for (int64_t first = 0; first < w.size[1]; first += kStretch) {
+      const int64_t last = std::min(first + kStretch, w.size[1]);
+      for (int64_t fx = first; fx < last; ++fx) {
+        const int64_t x = ox * w.stride[1] - a.left + fx * w.dilation[1];
+        if (x < 0 || x >= a.width) continue;
+        const int64_t at = (y * a.width + x) * a.channels + k, element = (fy * w.size[1] + fx) * a.channels + k;
+        const T sum = sum_of<T>(image[at], filter[element]);
+        if (!(best < sum) && found->at >= 0) continue;
+        if (best < sum) best = sum;
+        *found = {at, element};
+      }
+      lookout.after(2 * (last - first));
     }
   }
   return best;
 }
 
-// fn(n, oy, ox, offset of the output pixel)
+// fn(n, oy, ox, offset of the output pixel, lookout)
 template <class Fn>
 void for_outputs(const DilationArgs& a, int64_t begin_row, int64_t end_row, Fn fn) {
-  for (const int64_t row : watched(begin_row, end_row, 10 * a.out_width * a.channels)) {
-    for (int64_t ox = 0; ox < a.out_width; ++ox) fn(row / a.out_height, row % a.out_height, ox, (row * a.out_width + ox) * a.channels);
+  Lookout lookout;
+  for (int64_t row = begin_row; row < end_row; ++row) {
+    for (int64_t ox = 0; ox < a.out_width; ++ox) {
+      fn(row / a.out_height, row % a.out_height, ox, (row * a.out_width + ox) * a.channels, lookout);
+      lookout.after(4 * a.channels);
+    }
   }
 }
 
@@ -136,13 +145,14 @@ Status dilation_run(RunContext& c) {
   const auto& a = c.args<DilationArgs>();
   const int64_t rows = a.batch * a.out_height;
   c.pool().parallel_for(a.shards, [&](int64_t shard) {
-    for_outputs(a, rows * shard / a.shards, rows * (shard + 1) / a.shards, [&](int64_t n, int64_t oy, int64_t ox, int64_t to) {
-      const T* image = c.in<T>(0) + n * a.height * a.width * a.channels;
-      for (int64_t k = 0; k < a.channels; ++k) {
-        Largest found;
-        c.out<T>(0)[to + k] = largest_sum(a, image, c.in<T>(1), oy, ox, k, &found);
-      }
-    });
+    for_outputs(a, rows * shard / a.shards, rows * (shard + 1) / a.shards,
+                [&](int64_t n, int64_t oy, int64_t ox, int64_t to, Lookout& lookout) {
+                  const T* image = c.in<T>(0) + n * a.height * a.width * a.channels;
+                  for (int64_t k = 0; k < a.channels; ++k) {
+                    Largest found;
+                    c.out<T>(0)[to + k] = largest_sum(a, image, c.in<T>(1), oy, ox, k, &found, lookout);
+                  }
+                });
   });
   return {};
 }
@@ -153,12 +163,12 @@ Status input_grad_run(RunContext& c) {
   const int64_t shards = std::clamp<int64_t>(a.batch, 1, a.shards), image_size = a.height * a.width * a.channels;
   c.pool().parallel_for(shards, [&](int64_t shard) {
     const int64_t begin = a.batch * shard / shards, end = a.batch * (shard + 1) / shards;
-    std::fill(c.out<T>(0) + begin * image_size, c.out<T>(0) + end * image_size, T());
-    for_outputs(a, begin * a.out_height, end * a.out_height, [&](int64_t n, int64_t oy, int64_t ox, int64_t to) {
+    watched_fill(c.out<T>(0) + begin * image_size, c.out<T>(0) + end * image_size, T());
+    for_outputs(a, begin * a.out_height, end * a.out_height, [&](int64_t n, int64_t oy, int64_t ox, int64_t to, Lookout& lookout) {
       T* dx = c.out<T>(0) + n * image_size;
       for (int64_t k = 0; k < a.channels; ++k) {
         Largest found;
-        largest_sum(a, c.in<T>(0) + n * image_size, c.in<T>(1), oy, ox, k, &found);
+        largest_sum(a, c.in<T>(0) + n * image_size, c.in<T>(1), oy, ox, k, &found, lookout);
         if (found.at >= 0) dx[found.at] = sum_of<T>(dx[found.at], c.in<T>(2)[to + k]);
       }
     });
@@ -171,11 +181,11 @@ template <class T>
 Status filter_grad_run(RunContext& c) {
   const auto& a = c.args<DilationArgs>();
   T* df = c.out<T>(0);
-  std::fill(df, df + a.window.size[0] * a.window.size[1] * a.channels, T());
-  for_outputs(a, 0, a.batch * a.out_height, [&](int64_t n, int64_t oy, int64_t ox, int64_t to) {
+  watched_fill(df, df + a.window.size[0] * a.window.size[1] * a.channels, T());
+  for_outputs(a, 0, a.batch * a.out_height, [&](int64_t n, int64_t oy, int64_t ox, int64_t to, Lookout& lookout) {
     for (int64_t k = 0; k < a.channels; ++k) {
       Largest found;
-      largest_sum(a, c.in<T>(0) + n * a.height * a.width * a.channels, c.in<T>(1), oy, ox, k, &found);
+      largest_sum(a, c.in<T>(0) + n * a.height * a.width * a.channels, c.in<T>(1), oy, ox, k, &found, lookout);
       if (found.filter >= 0) df[found.filter] = sum_of<T>(df[found.filter], c.in<T>(2)[to + k]);
     }
   });

@@ -1,6 +1,8 @@
 // Elements of lists: how kernels take and give them. Called by kernels, on the threads of a run.
 #include <cstring>
 
+#include "base/watched.h"
+#include "device/cpu/copy.h"
 #include "exec/memory_pool.h"
 #include "ops/list.h"
 #include "tensor/text.h"
@@ -37,8 +39,10 @@ Result<Tensor> copy_of(const RunContext& c, DType dtype, const Shape& shape, con
   DTG_TRY(c.slots().memory().check_growth(bytes.value(), "an element of a list"));
   DTG_ASSIGN(Ref<Buffer> buffer, c.slots().memory().take_buffer(bytes.value()));
   Tensor tensor = Tensor::over(std::move(buffer), dtype, shape);
-  if (bytes.value() > 0 && data) std::memcpy(tensor.data(), data, static_cast<size_t>(bytes.value()));
-  else if (bytes.value() > 0) std::memset(tensor.data(), 0, static_cast<size_t>(bytes.value()));
+  auto* const to = static_cast<char*>(tensor.data());
+  Lookout lookout;
+  if (data) cpu::copy_row(to, static_cast<const char*>(data), bytes.value(), lookout);
+  else watched_fill(to, to + bytes.value(), '\0');
   return tensor;
 }
 

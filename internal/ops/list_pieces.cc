@@ -1,8 +1,9 @@
 // Lists as pieces of one tensor, which may differ in how many rows they have: TensorListSplit, TensorListConcat and its second version;
 // one list behind another, and rows put into a list that is there. Definitions, shapes and kernels; called by the thread that builds and
 // on the threads of a run.
-#include <cstring>
 
+#include "base/watched.h"
+#include "device/cpu/copy.h"
 #include "ops/list.h"
 
 namespace dtg::ops {
@@ -184,11 +185,12 @@ Status concat_run(RunContext& c) {
   if (!shape.ok()) return c.error("%s", shape.status().message().c_str());
   DTG_ASSIGN(char* memory, a.out.memory(c, shape.value()));
   const int64_t row = rest.count() * cell_bytes(a.dtype);
+  Lookout lookout;
   for (int64_t i = 0; i < count; ++i) {
     const Tensor& piece = items[static_cast<size_t>(i)].tensor;
-    const auto bytes = static_cast<size_t>(lengths[i] * row);
-    if (bytes > 0 && piece.valid()) std::memcpy(memory, piece.data(), bytes);
-    else if (bytes > 0) std::memset(memory, 0, bytes);
+    const int64_t bytes = lengths[i] * row;
+    if (piece.valid()) cpu::copy_row(memory, static_cast<const char*>(piece.data()), bytes, lookout);
+    else watched_fill(memory, memory + bytes, '\0');
     memory += bytes;
     keep_bytes(c, piece);
   }

@@ -2,6 +2,8 @@
 // an op gives belongs to the run. Called on the threads of a run.
 #include <cstring>
 
+#include "base/watched.h"
+#include "device/cpu/copy.h"
 #include "ops/list.h"
 
 namespace dtg::ops {
@@ -227,6 +229,7 @@ Status give_rows(RunContext& c, const ListArgs& a, const TensorList& list, int64
   if (!shape.ok()) return c.error("%s", shape.status().message().c_str());
   DTG_ASSIGN(char* const memory, a.out.memory(c, shape.value()));
   const int64_t bytes = row.count() * cell_bytes(a.dtype);
+  Lookout lookout;
   for (int64_t i = 0; i < count; ++i) {
     const Item& item = at(i);
     if (item.tensor.valid() && !(item.tensor.shape() == row)) {
@@ -234,8 +237,8 @@ Status give_rows(RunContext& c, const ListArgs& a, const TensorList& list, int64
                      row.text().c_str());
     }
     if (bytes == 0) continue;
-    if (item.tensor.valid()) std::memcpy(memory + i * bytes, item.tensor.data(), static_cast<size_t>(bytes));
-    else std::memset(memory + i * bytes, 0, static_cast<size_t>(bytes));
+    if (item.tensor.valid()) cpu::copy_row(memory + i * bytes, static_cast<const char*>(item.tensor.data()), bytes, lookout);
+    else watched_fill(memory + i * bytes, memory + (i + 1) * bytes, '\0');
     keep_bytes(c, item.tensor);
   }
   return {};

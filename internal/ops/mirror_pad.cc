@@ -3,6 +3,7 @@
 // kernels run on any thread.
 #include <algorithm>
 
+#include "base/watched.h"
 #include "device/cpu/copy.h"
 #include "graph/gradient.h"
 #include "ops/all.h"
@@ -173,14 +174,16 @@ void gather_row(const MirrorArgs& a, const Shape& inner, std::span<const int64_t
   Places places[kRankMax];
   for (int i = last; i-- > 0; row /= inner.dim(i)) places[i] = places_of(paddings, i, inner.dim(i), a.skip, row % inner.dim(i));
   int pick[kRankMax] = {};
-  std::fill(out, out + inner.dim(last), T());
+  watched_fill(out, out + inner.dim(last), T());
   for (;;) {
     int64_t from = 0;
     for (int i = 0; i < last; ++i) from += places[i].at[pick[i]] * stride_of(a.in, i, 1);
-    for (int64_t k = 0; k < inner.dim(last); ++k) {
-      const Places along = places_of(paddings, last, inner.dim(last), a.skip, k);
-      for (int p = 0; p < along.count; ++p) out[k] = sum_of<T>(out[k], dy[from + along.at[p]]);
-    }
+    look_in_stretches(0, inner.dim(last), 4, 1, [&](int64_t first, int64_t end) {
+      for (int64_t k = first; k < end; ++k) {
+        const Places along = places_of(paddings, last, inner.dim(last), a.skip, k);
+        for (int p = 0; p < along.count; ++p) out[k] = sum_of<T>(out[k], dy[from + along.at[p]]);
+      }
+    });
     int i = last - 1;
     while (i >= 0 && ++pick[i] == places[i].count) pick[i--] = 0;
     if (i < 0) return;
@@ -207,7 +210,7 @@ Status pad_grad_run(RunContext& c) {
   const int64_t columns = inner.value().dim(a.in.rank() - 1), rows = inner.value().count() / columns;
   const int64_t shards = std::clamp<int64_t>(inner.value().count() / 8192, 1, std::min<int64_t>(rows, 16));
   c.pool().parallel_for(shards, [&](int64_t shard) {
-    for (int64_t row = rows * shard / shards; row < rows * (shard + 1) / shards; ++row) {
+    for (const int64_t row : watched(rows * shard / shards, rows * (shard + 1) / shards, 4 * columns)) {
       gather_row(a, inner.value(), paddings, row, dy, out + row * columns);
     }
   });

@@ -78,8 +78,9 @@ Status partition_run(RunContext& c) {
     ends[o] = static_cast<char*>(memory);
   }
   const char* row = c.in<char>(0);
-  for (const int64_t i : watched(a.count, 4 + a.row / 8)) {
-    cpu::copy_row(ends[partitions[i]], row, a.row);
+  Lookout lookout;
+  for (int64_t i = 0; i < a.count; ++i) {
+    cpu::copy_row(ends[partitions[i]], row, a.row, lookout);
     ends[partitions[i]] += a.row;
     row += a.row;
   }
@@ -167,10 +168,11 @@ Status stitch_run(RunContext& c) {
   DTG_ASSIGN(char* out, a.out.memory(c, shape.value()));
   // Rows that no index names are zero.
   cpu::clear(c.pool(), out, rows * a.bytes);
+  Lookout lookout;
   for (int p = 0; p < a.pieces; ++p) {
     const char* from = c.in<char>(a.pieces + p);
-    for (const int64_t i : watched(a.counts[static_cast<size_t>(p)], 4 + a.bytes / 8)) {
-      cpu::copy_row(out + c.in<int32_t>(p)[i] * a.bytes, from, a.bytes);
+    for (int64_t i = 0; i < a.counts[static_cast<size_t>(p)]; ++i) {
+      cpu::copy_row(out + c.in<int32_t>(p)[i] * a.bytes, from, a.bytes, lookout);
       from += a.bytes;
     }
   }

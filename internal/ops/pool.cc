@@ -184,20 +184,18 @@ using WideOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 constexpr int64_t kFloatMost = 512;
 
 template <class T>
-void average_wide(const PoolArgs& a, const T* x, const Clip& clip, int64_t n, T* to) {
+void average_wide(const PoolArgs& a, const T* x, const Clip& clip, int64_t n, T* to, Lookout& lookout) {
   constexpr int64_t kColumns = 64;  // sums held at a time
   const PixelLayout in = a.in(), out = a.out();
-  Lookout lookout;
   for (int64_t first = 0; first < a.channels; first += kColumns) {
     const int64_t count = std::min(kColumns, a.channels - first);
     double sum[kColumns] = {};
-    for (int64_t y = clip.y0; y < clip.y1; ++y) {
-      for (int64_t i = clip.x0; i < clip.x1; ++i) {
+    clip.rows(count, lookout, [&](int64_t y, int64_t from, int64_t end) {
+      for (int64_t i = from; i < end; ++i) {
         const T* const pixel = x + in.at(n, y, i) + first * in.channel;
         for (int64_t k = 0; k < count; ++k) sum[k] += static_cast<double>(pixel[k * in.channel]);
       }
-      lookout.after((clip.x1 - clip.x0) * count);
-    }
+    });
     for (int64_t k = 0; k < count; ++k)
       to[(first + k) * out.channel] = static_cast<T>(static_cast<WideOf<T>>(sum[k] / static_cast<double>(clip.count())));
   }
@@ -209,12 +207,13 @@ Status avg_run(RunContext& c) {
   const auto& a = c.args<PoolArgs>();
   const PixelLayout in = a.in(), out = a.out();
   const T* x = c.in<T>(0);
-  for_output_rows(c.pool(), a, [&](int64_t n, int64_t oy) {
-    for (int64_t ox = 0; ox < a.out_width; ++ox) {
+  for_output_rows(c.pool(), a, [&](int64_t n, int64_t oy, int64_t first, int64_t last) {
+    Lookout lookout;
+    for (int64_t ox = first; ox < last; ++ox) {
       const Clip clip(a, oy, ox);
       T* to = c.out<T>(0) + out.at(n, oy, ox);
       if (clip.count() > kFloatMost) {
-        average_wide(a, x, clip, n, to);
+        average_wide(a, x, clip, n, to, lookout);
         continue;
       }
       const Wide share = Wide(1) / static_cast<Wide>(clip.count());
@@ -240,28 +239,43 @@ Status avg_run(RunContext& c) {
   return {};
 }
 
-// Input pixels gather from the windows that hold them, so 16-bit sums are rounded once.
+// Input pixels gather from the windows that hold them, so 16-bit sums are rounded once. Pixels [begin, end) of row y. By itself, because
+// within the loop over stretches it is compiled into a slower one.
 template <class T>
-void avg_grad_image(const PoolArgs& a, const T* dy, T* dx, int64_t n) {
+[[gnu::noinline]] void avg_grad_pixels(const PoolArgs& a, const T* dy, T* dx, int64_t n, int64_t y, int64_t begin, int64_t end) {
   using Wide = WideOf<T>;
   const PixelLayout in = a.in(), out = a.out();
   // The first window that reaches a pixel, and one past the last.
   const auto first = [](int64_t at, int64_t size, int64_t stride) { return at < size ? 0 : (at - size) / stride + 1; };
-  for (int64_t y = 0; y < a.height; ++y) {
-    const int64_t oy0 = first(y + a.top, a.size_y, a.stride_y), oy1 = std::min((y + a.top) / a.stride_y + 1, a.out_height);
-    for (int64_t x = 0; x < a.width; ++x) {
-      const int64_t ox0 = first(x + a.left, a.size_x, a.stride_x), ox1 = std::min((x + a.left) / a.stride_x + 1, a.out_width);
-      for (int64_t k = 0; k < a.channels; ++k) {
-        Wide sum(0);
-        for (int64_t oy = oy0; oy < oy1; ++oy) {
-          Wide row(0);  // of windows: where many hold a pixel, one sum would swallow the later ones
-          for (int64_t ox = ox0; ox < ox1; ++ox) {
-            row += static_cast<Wide>(dy[out.at(n, oy, ox) + k * out.channel]) / static_cast<Wide>(Clip(a, oy, ox).count());
-          }
-          sum += row;
+  const int64_t oy0 = first(y + a.top, a.size_y, a.stride_y), oy1 = std::min((y + a.top) / a.stride_y + 1, a.out_height);
+  for (int64_t x = begin; x < end; ++x) {
+    const int64_t ox0 = first(x + a.left, a.size_x, a.stride_x), ox1 = std::min((x + a.left) / a.stride_x + 1, a.out_width);
+    for (int64_t k = 0; k < a.channels; ++k) {
+      Wide sum(0);
+      for (int64_t oy = oy0; oy < oy1; ++oy) {
+        Wide row(0);  // of windows: where many hold a pixel, one sum would swallow the later ones
+        for (int64_t ox = ox0; ox < ox1; ++ox) {
+          row += static_cast<Wide>(dy[out.at(n, oy, ox) + k * out.channel]) / static_cast<Wide>(Clip(a, oy, ox).count());
         }
-        dx[in.at(n, y, x) + k * in.channel] = static_cast<T>(sum);
+        sum += row;
       }
+      dx[in.at(n, y, x) + k * in.channel] = static_cast<T>(sum);
+    }
+  }
+}
+
+template <class T>
+void avg_grad_image(const PoolArgs& a, const T* dy, T* dx, int64_t n) {
+  // Windows that hold a pixel, along one axis.
+  const auto holders = [](int64_t size, int64_t stride, int64_t windows) { return std::min((size - 1) / stride + 1, windows); };
+  const int64_t windows = holders(a.size_y, a.stride_y, a.out_height) * holders(a.size_x, a.stride_x, a.out_width);
+  const int64_t steps = (4 * windows + 1) * std::max<int64_t>(a.channels, 1);
+  const int64_t stretch = 100'000 / steps + 1;
+  Lookout lookout;
+  for (int64_t y = 0; y < a.height; ++y) {
+    for (int64_t x = 0; x < a.width; x += stretch) {
+      avg_grad_pixels(a, dy, dx, n, y, x, std::min(x + stretch, a.width));
+      lookout.after(std::min(stretch, a.width) * steps);
     }
   }
 }
@@ -318,7 +332,7 @@ Status avg_grad_late_run(RunContext& c) {
     return c.error("an image of shape %s does not pool to grad, %s", shape.value().text().c_str(), grad.text().c_str());
   }
   DTG_ASSIGN(void* dx, c.lease_output(0, dtype_of<T>, shape.value()));
-  for (int64_t n = 0; n < a.batch; ++n) avg_grad_image(a, c.in<T>(1), static_cast<T*>(dx), n);
+  for (const int64_t n : watched(a.batch, a.height * a.width * a.channels)) avg_grad_image(a, c.in<T>(1), static_cast<T*>(dx), n);
   return {};
 }
 

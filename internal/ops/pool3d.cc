@@ -1,5 +1,5 @@
 // MaxPool3D, AvgPool3D and their gradients. One plane of output is the unit of what looks into windows, one volume that of what adds
-// into them. Registered once by the runtime; kernels run on any thread.
+// into them; the end of the run is looked for within both. Registered once by the runtime; kernels run on any thread.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -104,6 +104,9 @@ struct PoolArgs3 {
   int64_t shards = 1;
 };
 
+// Places of a window between two looks. Smaller windows have none: whoever goes from one to the next looks there.
+constexpr int64_t kWindowStretch = 10'000;
+
 // The places of one window that exist.
 struct Clip3 {
   std::array<int64_t, 3> begin, end;
@@ -119,24 +122,46 @@ struct Clip3 {
     for (size_t i = 0; i < 3; ++i) n *= std::max<int64_t>(end[i] - begin[i], 0);
     return n;
   }
+  // fn(offset of the channels) for each place; of a large window, `lookout` is told of every stretch of a row, so many steps a place.
   template <class Fn>
-  void each(const VolumeLayout& from, int64_t n, Fn fn) const {
+  void each(const VolumeLayout& from, int64_t n, int64_t steps, Lookout& lookout, Fn fn) const {
+    if (count() > kWindowStretch) return each_of_many(from, n, steps, lookout, fn);
     for (int64_t z = begin[0]; z < end[0]; ++z) {
       for (int64_t y = begin[1]; y < end[1]; ++y) {
         for (int64_t x = begin[2]; x < end[2]; ++x) fn(from.at(n, z, y, x));
       }
     }
   }
+
+ private:
+  template <class Fn>
+  [[gnu::noinline]] void each_of_many(const VolumeLayout& from, int64_t n, int64_t steps, Lookout& lookout, Fn fn) const {
+    for (int64_t z = begin[0]; z < end[0]; ++z) {
+      for (int64_t y = begin[1]; y < end[1]; ++y) {
+        for (int64_t first = begin[2]; first < end[2]; first += kWindowStretch) {
+          const int64_t last = std::min(first + kWindowStretch, end[2]);
+          for (int64_t x = first; x < last; ++x) fn(from.at(n, z, y, x));
+          lookout.after(steps * (last - first));
+        }
+      }
+    }
+  }
 };
 
-// fn(n, window, offset of the output's channels) for the outputs of volumes [begin, end) of planes.
+// fn(n, window, offset of the output's channels, lookout) for the outputs of volumes [begin, end) of planes.
 template <class Fn>
 void for_planes(const PoolArgs3& a, int64_t begin, int64_t end, Fn fn) {
   const Volume& v = a.volume;
-  for (const int64_t plane : watched(begin, end, 4 * v.out[1] * v.out[2] * v.channels)) {
+  int64_t window = 1;
+  for (size_t i = 0; i < 3; ++i) window = std::min(window * std::min(v.window.size[i], kWindowStretch), kWindowStretch);
+  Lookout lookout;
+  for (int64_t plane = begin; plane < end; ++plane) {
     const int64_t n = plane / v.out[0], z = plane % v.out[0];
     for (int64_t y = 0; y < v.out[1]; ++y) {
-      for (int64_t x = 0; x < v.out[2]; ++x) fn(n, Clip3(v, z, y, x), a.to.at(n, z, y, x));
+      for (int64_t x = 0; x < v.out[2]; ++x) {
+        fn(n, Clip3(v, z, y, x), a.to.at(n, z, y, x), lookout);
+        lookout.after((4 + window) * v.channels);
+      }
     }
   }
 }
@@ -164,10 +189,10 @@ Status max_run(RunContext& c) {
   const auto& a = c.args<PoolArgs3>();
   const T* x = c.in<T>(0);
   for_shards(c, a, false, [&](int64_t begin, int64_t end, int64_t) {
-    for_planes(a, begin, end, [&](int64_t n, const Clip3& clip, int64_t to) {
+    for_planes(a, begin, end, [&](int64_t n, const Clip3& clip, int64_t to, Lookout& lookout) {
       T* y = c.out<T>(0) + to;
       for (int64_t k = 0; k < a.volume.channels; ++k) y[k * a.to.channel] = lowest<T>();
-      clip.each(a.volume.from, n, [&](int64_t at) {
+      clip.each(a.volume.from, n, a.volume.channels, lookout, [&](int64_t at) {
         for (int64_t k = 0; k < a.volume.channels; ++k) {
           const T value = x[at + k * a.volume.from.channel];
           if (y[k * a.to.channel] < value) y[k * a.to.channel] = value;
@@ -186,9 +211,9 @@ Status max_grad_run(RunContext& c) {
   const T *x = c.in<T>(0), *y = c.in<T>(1), *dy = c.in<T>(2);
   T* dx = c.out<T>(0);
   for_shards(c, a, true, [&](int64_t begin, int64_t end, int64_t planes) {
-    std::fill(dx + begin * a.volume.from.volume, dx + end * a.volume.from.volume, T());
-    for_planes(a, begin * planes, end * planes, [&](int64_t n, const Clip3& clip, int64_t to) {
-      clip.each(a.volume.from, n, [&](int64_t at) {
+    watched_fill(dx + begin * a.volume.from.volume, dx + end * a.volume.from.volume, T());
+    for_planes(a, begin * planes, end * planes, [&](int64_t n, const Clip3& clip, int64_t to, Lookout& lookout) {
+      clip.each(a.volume.from, n, a.volume.channels, lookout, [&](int64_t at) {
         for (int64_t k = 0; k < a.volume.channels; ++k) {
           const int64_t own = at + k * a.volume.from.channel, pooled = to + k * a.to.channel;
           const Wide off = static_cast<Wide>(x[own]) - static_cast<Wide>(y[pooled]);
@@ -205,10 +230,10 @@ Status max_grad_grad_run(RunContext& c) {
   const auto& a = c.args<PoolArgs3>();
   const T *x = c.in<T>(0), *y = c.in<T>(1), *g = c.in<T>(2);
   for_shards(c, a, false, [&](int64_t begin, int64_t end, int64_t) {
-    for_planes(a, begin, end, [&](int64_t n, const Clip3& clip, int64_t to) {
+    for_planes(a, begin, end, [&](int64_t n, const Clip3& clip, int64_t to, Lookout& lookout) {
       for (int64_t k = 0; k < a.volume.channels; ++k) {
         int64_t found = -1;
-        clip.each(a.volume.from, n, [&](int64_t at) {
+        clip.each(a.volume.from, n, 1, lookout, [&](int64_t at) {
           const int64_t own = at + k * a.volume.from.channel;
           if (found < 0 && x[own] == y[to + k * a.to.channel]) found = own;
         });
@@ -226,12 +251,12 @@ constexpr int64_t kFloatMost = 512;
 
 // The mean of a window, added up in Sum.
 template <class Sum, class T>
-void average(const PoolArgs3& a, const T* x, const Clip3& clip, int64_t n, T* to) {
+void average(const PoolArgs3& a, const T* x, const Clip3& clip, int64_t n, T* to, Lookout& lookout) {
   const Sum share = Sum(1) / static_cast<Sum>(clip.count());
   for (int64_t first = 0; first < a.volume.channels; first += kColumns) {
     const int64_t count = std::min(kColumns, a.volume.channels - first);
     Sum sum[kColumns] = {};
-    clip.each(a.volume.from, n, [&](int64_t at) {
+    clip.each(a.volume.from, n, count, lookout, [&](int64_t at) {
       for (int64_t k = 0; k < count; ++k) sum[k] += static_cast<Sum>(x[at + (first + k) * a.volume.from.channel]);
     });
     for (int64_t k = 0; k < count; ++k) to[(first + k) * a.to.channel] = static_cast<T>(static_cast<WideOf<T>>(sum[k] * share));
@@ -243,9 +268,9 @@ Status avg_run(RunContext& c) {
   const auto& a = c.args<PoolArgs3>();
   const T* x = c.in<T>(0);
   for_shards(c, a, false, [&](int64_t begin, int64_t end, int64_t) {
-    for_planes(a, begin, end, [&](int64_t n, const Clip3& clip, int64_t to) {
-      if (clip.count() > kFloatMost) average<double>(a, x, clip, n, c.out<T>(0) + to);
-      else average<WideOf<T>>(a, x, clip, n, c.out<T>(0) + to);
+    for_planes(a, begin, end, [&](int64_t n, const Clip3& clip, int64_t to, Lookout& lookout) {
+      if (clip.count() > kFloatMost) average<double>(a, x, clip, n, c.out<T>(0) + to, lookout);
+      else average<WideOf<T>>(a, x, clip, n, c.out<T>(0) + to, lookout);
     });
   });
   return {};
@@ -255,10 +280,10 @@ Status avg_run(RunContext& c) {
 template <class T>
 void avg_grad_volumes(const PoolArgs3& a, const T* dy, T* dx, int64_t begin, int64_t end) {
   using Wide = WideOf<T>;
-  std::fill(dx + begin * a.volume.from.volume, dx + end * a.volume.from.volume, T());
-  for_planes(a, begin * a.volume.out[0], end * a.volume.out[0], [&](int64_t n, const Clip3& clip, int64_t to) {
+  watched_fill(dx + begin * a.volume.from.volume, dx + end * a.volume.from.volume, T());
+  for_planes(a, begin * a.volume.out[0], end * a.volume.out[0], [&](int64_t n, const Clip3& clip, int64_t to, Lookout& lookout) {
     const Wide share = Wide(1) / static_cast<Wide>(clip.count());
-    clip.each(a.volume.from, n, [&](int64_t at) {
+    clip.each(a.volume.from, n, a.volume.channels, lookout, [&](int64_t at) {
       for (int64_t k = 0; k < a.volume.channels; ++k) {
         T& place = dx[at + k * a.volume.from.channel];
         place = static_cast<T>(static_cast<Wide>(place) + static_cast<Wide>(dy[to + k * a.to.channel]) * share);

@@ -204,12 +204,13 @@ Status argmax_run(RunContext& c) {
   const PoolArgs& p = a.pool;
   const PixelLayout in = p.in(), out = p.out();
   const T* x = c.in<T>(0);
-  for_output_rows(c.pool(), p, [&](int64_t n, int64_t oy) {
-    for (int64_t ox = 0; ox < p.out_width; ++ox) {
+  for_output_rows(c.pool(), p, [&](int64_t n, int64_t oy, int64_t first, int64_t last) {
+    Lookout lookout;
+    for (int64_t ox = first; ox < last; ++ox) {
       const Clip clip(p, oy, ox);
       const int64_t to = out.at(n, oy, ox);
       for (int64_t k = 0; k < p.channels; ++k) {
-        const int64_t at = first_largest(clip, in, n, k, x);
+        const int64_t at = first_largest(clip, in, n, k, x, lookout);
         c.out<T>(0)[to + k] = at < 0 ? lowest<T>() : x[at];
         c.out<Index>(1)[to + k] = static_cast<Index>(at < 0 ? 0 : a.batch_in_index ? at : at - n * a.image);
       }
@@ -222,7 +223,7 @@ Status argmax_run(RunContext& c) {
 template <class Index>
 Status check_places(RunContext& c, const PlaceArgs& a, const Index* places) {
   const int64_t limit = a.batch_in_index ? a.image * a.pool.batch : a.image;
-  for (int64_t i = 0; i < a.pooled * a.pool.batch; ++i) {
+  for (const int64_t i : watched(a.pooled * a.pool.batch, 1)) {
     if (places[i] >= 0 && static_cast<int64_t>(places[i]) < limit) continue;
     return c.error("argmax holds %lld, which is not in [0, %lld)", static_cast<long long>(places[i]), static_cast<long long>(limit));
   }
@@ -235,7 +236,7 @@ Status place_run(RunContext& c) {
   const Index* places = c.in<Index>(2);
   DTG_TRY(check_places(c, a, places));
   T* out = c.out<T>(0);
-  std::fill(out, out + a.image * a.pool.batch, T());
+  watched_fill(out, out + a.image * a.pool.batch, T());
   // With places that count through the batch, one image may add to another.
   const int64_t shards = a.batch_in_index ? 1 : std::clamp<int64_t>(a.pool.batch, 1, a.pool.shards);
   c.pool().parallel_for(shards, [&](int64_t shard) {

@@ -90,7 +90,7 @@ void ResizeArgs::set_sizes(int64_t large_height, int64_t large_width, int64_t he
   scale_y = scale(height, out_height);
   scale_x = scale(width, out_width);
   const int64_t work = batch * out_height * out_width * channels;
-  shards = std::clamp<int64_t>(work / 16384, 1, 16);
+  shards = std::clamp<int64_t>(work / 16384, 1, std::clamp<int64_t>(batch * out_height, 1, 16));
 }
 
 Status prepare_resize(PrepareContext& c, ResizeArgs& a) {
@@ -179,10 +179,11 @@ Status bilinear_run(RunContext& c) {
   auto* out = reinterpret_cast<float*>(memory);
   for_rows(c, a, [&](int64_t first_row, int64_t last_row) {
     Between columns[kStrip];
+    Lookout lookout;
     for (int64_t x0 = 0; x0 < a.out_width; x0 += kStrip) {
       const int64_t count = std::min(kStrip, a.out_width - x0);
       for (int64_t i = 0; i < count; ++i) columns[i] = between(a, x0 + i, a.scale_x, a.width);
-      for (const int64_t row : watched(first_row, last_row, count * a.channels)) {
+      for (int64_t row = first_row; row < last_row; ++row) {
         const Between y = between(a, row % a.out_height, a.scale_y, a.height);
         const T* image = c.in<T>(0) + row / a.out_height * a.height * a.width * a.channels;
         const T *top = image + y.low * a.width * a.channels, *low = image + y.high * a.width * a.channels;
@@ -191,18 +192,20 @@ Status bilinear_run(RunContext& c) {
           const int64_t left = columns[i].low * a.channels, right = columns[i].high * a.channels;
           bilinear_pixel(top + left, top + right, low + left, low + right, a.channels, columns[i].lerp, y.lerp, to);
         }
+        lookout.after(count * a.channels);
       }
     }
   });
   return {};
 }
 
-// Images are independent of each other; inside one, samples share pixels, so their order is kept.
+// Images are independent of each other; inside one, samples share pixels, so their order is kept. fn(n, lookout)
 template <class Fn>
 void for_images(RunContext& c, const ResizeArgs& a, Fn fn) {
   const int64_t shards = std::clamp<int64_t>(a.batch, 1, a.shards);
   c.pool().parallel_for(shards, [&](int64_t shard) {
-    for (int64_t n = a.batch * shard / shards; n < a.batch * (shard + 1) / shards; ++n) fn(n);
+    Lookout lookout;
+    for (int64_t n = a.batch * shard / shards; n < a.batch * (shard + 1) / shards; ++n) fn(n, lookout);
   });
 }
 
@@ -210,10 +213,10 @@ template <class T>
 Status bilinear_grad_run(RunContext& c) {
   const auto& a = c.args<ResizeArgs>();
   using Wide = WideOf<T>;
-  for_images(c, a, [&](int64_t n) {
+  for_images(c, a, [&](int64_t n, Lookout& lookout) {
     const int64_t pitch = a.width * a.channels;
     T* image = c.out<T>(0) + n * a.height * pitch;
-    std::fill(image, image + a.height * pitch, T());
+    watched_fill(image, image + a.height * pitch, T());
     const float* grad = c.in<float>(0) + n * a.out_height * a.out_width * a.channels;
     for (int64_t oy = 0; oy < a.out_height; ++oy) {
       const Between y = between(a, oy, a.scale_y, a.height);
@@ -228,6 +231,7 @@ Status bilinear_grad_run(RunContext& c) {
             to[corner][k] = static_cast<T>(static_cast<Wide>(to[corner][k]) + static_cast<Wide>(grad[k]) * weights[corner]);
           }
         }
+        lookout.after(4 + 4 * a.channels);
       }
     }
   });
@@ -241,14 +245,16 @@ Status nearest_run(RunContext& c) {
   const int64_t pixel = a.channels * static_cast<int64_t>(sizeof(T));
   for_rows(c, a, [&](int64_t first_row, int64_t last_row) {
     int64_t columns[kStrip];
+    Lookout lookout;
     for (int64_t x0 = 0; x0 < a.out_width; x0 += kStrip) {
       const int64_t count = std::min(kStrip, a.out_width - x0);
       for (int64_t i = 0; i < count; ++i) columns[i] = nearest(a, x0 + i, a.scale_x, a.width);
-      for (const int64_t row : watched(first_row, last_row, count * (4 + pixel / 8))) {
+      for (int64_t row = first_row; row < last_row; ++row) {
         const int64_t y = nearest(a, row % a.out_height, a.scale_y, a.height);
         const char* from = c.in<char>(0) + (row / a.out_height * a.height + y) * a.width * pixel;
         char* to = out + (row * a.out_width + x0) * pixel;
         for (int64_t i = 0; i < count; ++i) cpu::copy_row(to + i * pixel, from + columns[i] * pixel, pixel);
+        lookout.after(count * (4 + pixel / 8));
       }
     }
   });
@@ -263,15 +269,16 @@ Status nearest_grad_run(RunContext& c) {
   DTG_ASSIGN(char* memory, begin_resize(c, a));
   T* out = reinterpret_cast<T*>(memory);
   a.set_sizes(a.out_height, a.out_width, out_height, out_width);
-  for_images(c, a, [&](int64_t n) {
+  for_images(c, a, [&](int64_t n, Lookout& lookout) {
     T* image = out + n * a.height * a.width * a.channels;
-    std::fill(image, image + a.height * a.width * a.channels, T());
+    watched_fill(image, image + a.height * a.width * a.channels, T());
     const T* grad = c.in<T>(0) + n * a.out_height * a.out_width * a.channels;
     for (int64_t oy = 0; oy < a.out_height; ++oy) {
       T* row = image + nearest(a, oy, a.scale_y, a.height) * a.width * a.channels;
       for (int64_t ox = 0; ox < a.out_width; ++ox, grad += a.channels) {
         T* to = row + nearest(a, ox, a.scale_x, a.width) * a.channels;
         for (int64_t k = 0; k < a.channels; ++k) to[k] = sum_of<T>(to[k], grad[k]);
+        lookout.after(2 + a.channels);
       }
     }
   });

@@ -233,8 +233,8 @@ Result<std::vector<OneOp::Datum>> OneOp::run_node(const Node& node, std::span<co
 }
 
 Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Options& options, Prepare& prepare, std::span<Datum> outputs) {
-  MemoryPool memory(nullptr);
-  Slots slots(static_cast<uint32_t>(inputs.size() + outputs.size()), 0, true, memory);
+  const Ref<MemoryPool> memory = make_ref<MemoryPool>(nullptr);  // elements of lists keep it
+  Slots slots(static_cast<uint32_t>(inputs.size() + outputs.size()), 0, true, *memory);
   std::vector<uint32_t> in_slots, out_slots;
   std::vector<Tensor> guards;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -306,8 +306,12 @@ Status OneOp::execute(const Node& node, std::span<const Datum> inputs, const Opt
     if (outputs[o].tensor.valid() && outputs[o].tensor.dtype() == DType::string) {
       DTG_ASSIGN(outputs[o].tensor, make_texts(outputs[o].tensor.shape(), texts_of(outputs[o].tensor)));
     }
-    if (outputs[o].tensor.valid() || outputs[o].resource) continue;
     const auto slot = static_cast<uint32_t>(inputs.size() + o);
+    if (outputs[o].info.dtype == DType::variant && !outputs[o].resource && slots.data(slot)) {  // a list: the slot holds it
+      outputs[o].tensor = Tensor();
+      outputs[o].resource = Ref<RefCounted>::share(static_cast<RefCounted*>(slots.data(slot)));
+    }
+    if (outputs[o].tensor.valid() || outputs[o].resource) continue;
     if (!slots.data(slot)) return internal_error("%s leased no memory for output %zu", node.op->name().c_str(), o);
     DTG_ASSIGN(outputs[o].tensor, copy_of(slots, slot, outputs[o].info.dtype));
   }

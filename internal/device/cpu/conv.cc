@@ -52,30 +52,35 @@ void copy_row(const Border& b, const float* image, int64_t i, float* out) {
   if (b.nchw) {
     for (int64_t k = 0; k < c; ++k) {
       const float* line = image + (k * b.height + i) * b.width;
-      for (int64_t j = from; j < to; ++j) out[(b.left + j * b.spread_x) * c + k] = line[j];
+      look_in_stretches(from, to, 1, 1, [&](int64_t first, int64_t last) {
+        for (int64_t j = first; j < last; ++j) out[(b.left + j * b.spread_x) * c + k] = line[j];
+      });
     }
     return;
   }
   const float* line = image + i * b.width * b.source_step();
   if (from >= to) return;
   if (b.spread_x == 1 && b.source_step() == c) {
-    std::memcpy(out + (b.left + from) * c, line + from * c, static_cast<size_t>((to - from) * c) * 4);
+    look_in_stretches(from * c, to * c, 1, 1, [&](int64_t first, int64_t last) {
+      std::memcpy(out + b.left * c + first, line + first, static_cast<size_t>(last - first) * 4);
+    });
     return;
   }
-  for (int64_t j = from; j < to; ++j) {
+  look_between(from, to, c, [&](int64_t j) {
     std::memcpy(out + (b.left + j * b.spread_x) * c, line + j * b.source_step(), static_cast<size_t>(c) * 4);
-  }
+  });
 }
 
 // Bordered rows [row_begin, row_end) into `out`, whose first row is row_begin.
 void fill_border(const Border& b, const float* image, int64_t row_begin, int64_t row_end, float* out) {
   const int64_t pitch = b.columns * b.channels;
-  std::memset(out, 0, static_cast<size_t>((row_end - row_begin) * pitch) * 4);
-  for (int64_t row = row_begin; row < row_end; ++row) {
+  look_in_stretches(0, (row_end - row_begin) * pitch, 1, 1,
+                    [&](int64_t from, int64_t to) { std::memset(out + from, 0, static_cast<size_t>(to - from) * 4); });
+  look_between(row_begin, row_end, pitch, [&](int64_t row) {
     const int64_t at = row - b.top;
-    if (at < 0 || at % b.spread_y != 0 || at / b.spread_y >= b.height) continue;
+    if (at < 0 || at % b.spread_y != 0 || at / b.spread_y >= b.height) return;
     copy_row(b, image, at / b.spread_y, out + (row - row_begin) * pitch);
-  }
+  });
 }
 
 // The filter as panels of [filter_height * filter_width * channels, width].
@@ -153,9 +158,11 @@ void sweep_pixels(const SweepPlan& p, const Steps& steps, const SweepRun& run, c
 }
 
 void to_planes(const float* pixels, int64_t count, int64_t channels, int64_t plane, float* out) {
-  for (int64_t k = 0; k < channels; ++k) {
-    for (int64_t i = 0; i < count; ++i) out[k * plane + i] = pixels[i * channels + k];
-  }
+  look_between(0, channels, count, [&](int64_t k) {
+    look_in_stretches(0, count, 1, 1, [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) out[k * plane + i] = pixels[i * channels + k];
+    });
+  });
 }
 
 // Output rows [from, to) of one image.
@@ -304,6 +311,22 @@ bool packs_gradient(const FilterPlan& p, const Panel& cols) {
   return p.dims.nchw || cols.count < cols.width || p.dims.out_channels > kPlainPanelStride;
 }
 
+// Calls fn(row, column, tile) for parts of the output image that a tile adds up in some ten milliseconds at most, where they begin; all
+// but the first add to what is there. An image of no more pixels is one part.
+template <class Fn>
+void for_tile_parts(const ConvDims& d, Tile tile, Fn fn) {
+  constexpr int64_t kPixels = 1 << 20;
+  const int64_t length = std::min(d.out_width, kPixels), runs = std::max<int64_t>(kPixels / d.out_width, 1);
+  for (int64_t row = 0; row < d.out_height; row += runs) {
+    for (int64_t column = 0; column < d.out_width; column += length) {
+      tile.runs = std::min(runs, d.out_height - row);
+      tile.length = std::min(length, d.out_width - column);
+      fn(row, column, tile);
+      tile.accumulate = true;
+    }
+  }
+}
+
 // Adds (or, for the first image, stores) one image's part of the filter's gradient.
 void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, const float* dy, bool first, float* df, float* packed,
                   Lookout& lookout) {
@@ -311,8 +334,6 @@ void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, c
   const Pieces pieces = filter_pieces(d);
   const int64_t pixels = d.out_height * d.out_width;
   Tile tile;
-  tile.runs = d.out_height;
-  tile.length = d.out_width;
   tile.a_stride = d.stride_x * d.channels;
   tile.a_run = d.stride_y * p.border.pitch();
   tile.c_stride = d.out_channels;
@@ -325,7 +346,10 @@ void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, c
     const float* b = dy + cols.first;
     if (packs_gradient(p, cols)) {
       const float* from = d.nchw ? dy + cols.first * pixels : b;
-      pack_panel(from, d.nchw ? pixels : d.out_channels, d.nchw, pixels, cols.count, cols.width, packed);
+      look_in_stretches(0, pixels, cols.width, 16, [&](int64_t begin, int64_t end) {
+        pack_panel(from + begin * (d.nchw ? 1 : d.out_channels), d.nchw ? pixels : d.out_channels, d.nchw, end - begin, cols.count,
+                   cols.width, packed + begin * cols.width);
+      });
       tile.b_stride = cols.width;
       b = packed;
     }
@@ -333,9 +357,13 @@ void filter_image(const FilterPlan& p, const FilterTask& task, const float* a, c
       const float* at = a + piece_offset(p, piece);
       for (int64_t block = 0; block < blocks.count; ++block) {
         const int64_t row = blocks.start(block), rows = blocks.start(block + 1) - row;
-        p.tiles->along_columns[cols.wide][rows - 1](tile, at + row, b, df + (piece * pieces.rows + row) * d.out_channels + cols.first);
+        float* const to = df + (piece * pieces.rows + row) * d.out_channels + cols.first;
+        for_tile_parts(d, tile, [&](int64_t y, int64_t x, const Tile& part) {
+          p.tiles->along_columns[cols.wide][rows - 1](part, at + row + y * part.a_run + x * part.a_stride,
+                                                      b + (y * d.out_width + x) * part.b_stride, to);
+          lookout.after(rows * part.runs * part.length);
+        });
       }
-      lookout.after(pieces.rows * pixels);
     }
   }
 }

@@ -37,14 +37,19 @@ inline constexpr int64_t kPlainColumns = 64;  // sums held at a time
 
 inline int64_t plain_forward_units(const ConvDims& d) { return d.batch * d.out_height; }
 
-// One row of output pixels.
+// A pixel of output or input, in steps.
+inline int64_t plain_pixel_steps(const ConvDims& d, int64_t channels, int64_t taps_depth) {
+  return 4 + channels * d.filter_height * d.filter_width * taps_depth;
+}
+
+// Pixels [begin, end) of a row of output.
 template <class T, class Acc>
-void plain_conv_forward(const ConvDims& d, const T* x, const T* filter, T* y, int64_t unit) {
+void plain_forward_pixels(const ConvDims& d, const T* x, const T* filter, T* y, int64_t unit, int64_t begin, int64_t end) {
   const PixelLayout in = input_layout(d), out = output_layout(d);
   const int64_t n = unit / d.out_height, oy = unit % d.out_height;
   const int64_t depth = d.filter_depth(), group_width = d.out_channels / d.groups;
   Acc sum[kPlainColumns];
-  for (int64_t ox = 0; ox < d.out_width; ++ox) {
+  for (int64_t ox = begin; ox < end; ++ox) {
     for (int64_t first = 0; first < d.out_channels;) {
       const int64_t group = first / group_width;
       const int64_t count = std::min(kPlainColumns, (group + 1) * group_width - first);
@@ -70,15 +75,22 @@ void plain_conv_forward(const ConvDims& d, const T* x, const T* filter, T* y, in
   }
 }
 
+// One row of output pixels.
+template <class T, class Acc>
+void plain_conv_forward(const ConvDims& d, const T* x, const T* filter, T* y, int64_t unit) {
+  look_in_stretches(0, d.out_width, plain_pixel_steps(d, d.out_channels, d.filter_depth()), 1,
+                    [&](int64_t begin, int64_t end) { plain_forward_pixels<T, Acc>(d, x, filter, y, unit, begin, end); });
+}
+
 inline int64_t plain_input_units(const ConvDims& d) { return d.batch * d.height; }
 
-// One row of the input's gradient.
+// Pixels [begin, end) of a row of the input's gradient.
 template <class T, class Acc>
-void plain_conv_input(const ConvDims& d, const T* dy, const T* filter, T* dx, int64_t unit) {
+void plain_input_pixels(const ConvDims& d, const T* dy, const T* filter, T* dx, int64_t unit, int64_t begin, int64_t end) {
   const PixelLayout in = input_layout(d), out = output_layout(d);
   const int64_t n = unit / d.height, iy = unit % d.height;
   const int64_t depth = d.filter_depth(), group_width = d.out_channels / d.groups;
-  for (int64_t ix = 0; ix < d.width; ++ix) {
+  for (int64_t ix = begin; ix < end; ++ix) {
     for (int64_t c = 0; c < d.channels; ++c) {
       const int64_t group = c / depth;
       Acc sum = Acc();
@@ -100,15 +112,38 @@ void plain_conv_input(const ConvDims& d, const T* dy, const T* filter, T* dx, in
   }
 }
 
+// One row of the input's gradient.
+template <class T, class Acc>
+void plain_conv_input(const ConvDims& d, const T* dy, const T* filter, T* dx, int64_t unit) {
+  look_in_stretches(0, d.width, plain_pixel_steps(d, d.channels, d.out_channels / d.groups), 1,
+                    [&](int64_t begin, int64_t end) { plain_input_pixels<T, Acc>(d, dy, filter, dx, unit, begin, end); });
+}
+
 inline int64_t plain_filter_units(const ConvDims& d) { return d.filter_height * d.filter_width * d.filter_depth(); }
+
+// What pixels [begin, end) of a row of output give the filter's gradient: `x` is the image's row at one input channel, `dy` the output's
+// at the first of `count` channels.
+template <class T, class Acc>
+void plain_filter_pixels(const ConvDims& d, const T* x, const T* dy, int64_t kx, int64_t count, int64_t begin, int64_t end, Acc* sum) {
+  const PixelLayout in = input_layout(d), out = output_layout(d);
+  for (int64_t ox = begin; ox < end; ++ox) {
+    const int64_t ix = ox * d.stride_x + kx * d.dilation_x - d.left;
+    if (ix < 0 || ix >= d.width) continue;
+    const Acc value = static_cast<Acc>(x[ix * in.column]);
+    const T* pixel = dy + ox * out.column;
+    for (int64_t j = 0; j < count; ++j) sum[j] += value * static_cast<Acc>(pixel[j * out.channel]);
+  }
+}
 
 // One row of the filter's gradient: a tap and an input channel, all output channels.
 template <class T, class Acc>
 void plain_conv_filter(const ConvDims& d, const T* x, const T* dy, T* df, int64_t unit) {
+  constexpr int64_t kStretch = 2048;  // pixels of a row between two looks
   const PixelLayout in = input_layout(d), out = output_layout(d);
   const int64_t depth = d.filter_depth(), group_width = d.out_channels / d.groups;
   const int64_t k = unit % depth, kx = unit / depth % d.filter_width, ky = unit / depth / d.filter_width;
   Acc sum[kPlainColumns];
+  Lookout lookout;
   for (int64_t first = 0; first < d.out_channels;) {
     const int64_t group = first / group_width;
     const int64_t count = std::min(kPlainColumns, (group + 1) * group_width - first);
@@ -117,12 +152,11 @@ void plain_conv_filter(const ConvDims& d, const T* x, const T* dy, T* df, int64_
       for (int64_t oy = 0; oy < d.out_height; ++oy) {
         const int64_t iy = oy * d.stride_y + ky * d.dilation_y - d.top;
         if (iy < 0 || iy >= d.height) continue;
-        for (int64_t ox = 0; ox < d.out_width; ++ox) {
-          const int64_t ix = ox * d.stride_x + kx * d.dilation_x - d.left;
-          if (ix < 0 || ix >= d.width) continue;
-          const Acc value = static_cast<Acc>(x[in.at(n, iy, ix) + (group * depth + k) * in.channel]);
-          const T* pixel = dy + out.at(n, oy, ox) + first * out.channel;
-          for (int64_t j = 0; j < count; ++j) sum[j] += value * static_cast<Acc>(pixel[j * out.channel]);
+        const T *row = x + in.at(n, iy, 0) + (group * depth + k) * in.channel, *from = dy + out.at(n, oy, 0) + first * out.channel;
+        for (int64_t begin = 0; begin < d.out_width; begin += kStretch) {
+          const int64_t end = std::min(begin + kStretch, d.out_width);
+          plain_filter_pixels<T, Acc>(d, row, from, kx, count, begin, end, sum);
+          lookout.after(4 + (end - begin) * count);
         }
       }
     }

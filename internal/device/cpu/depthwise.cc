@@ -57,10 +57,12 @@ class RepeatedRows {
     float* to = rows_ + slot * d.width * d.out_channels;
     if (numbers_[slot] == number) return to;
     numbers_[slot] = number;
-    float* at = to;
-    for (int64_t i = 0; i < d.width * d.channels; ++i) {
-      for (int64_t m = 0; m < p_.repeat; ++m) *at++ = from[i];
-    }
+    look_in_stretches(0, d.width * d.channels, p_.repeat, 1, [&](int64_t begin, int64_t end) {
+      float* at = to + begin * p_.repeat;
+      for (int64_t i = begin; i < end; ++i) {
+        for (int64_t m = 0; m < p_.repeat; ++m) *at++ = from[i];
+      }
+    });
     return to;
   }
 
@@ -83,15 +85,25 @@ Interior interior_columns(const ConvDims& d) {
   return {begin, std::max(begin, end)};
 }
 
+// A pixel, in steps of eight elements.
+int64_t pixel_steps(const ConvDims& d) { return d.out_channels * d.filter_height * d.filter_width / 8 + 1; }
+
+// Long strips come in stretches of so many pixels, a multiple of those that the loops take at a time.
+template <class Fn>
+void in_stretches(const ConvDims& d, Interior pixels, Fn fn) {
+  if (pixels.end > pixels.begin) look_in_stretches(pixels.begin, pixels.end, pixel_steps(d), 16, fn);
+}
+
 // fn(first output column, count, taps along x that exist) for a row of output.
 template <class Fn>
 void for_strips(const ConvDims& d, Fn fn) {
   const Interior inside = interior_columns(d);
   const auto alone = [&](int64_t from, int64_t to) {
-    for (int64_t ox = from; ox < to; ++ox) fn(ox, 1, taps_inside(ox * d.stride_x - d.left, d.dilation_x, d.width, d.filter_width));
+    look_between(from, to, pixel_steps(d),
+                 [&](int64_t ox) { fn(ox, 1, taps_inside(ox * d.stride_x - d.left, d.dilation_x, d.width, d.filter_width)); });
   };
   alone(0, inside.begin);
-  if (inside.end > inside.begin) fn(inside.begin, inside.end - inside.begin, Taps{0, d.filter_width});
+  in_stretches(d, inside, [&](int64_t from, int64_t to) { fn(from, to - from, Taps{0, d.filter_width}); });
   alone(inside.end, d.out_width);
 }
 
@@ -185,21 +197,23 @@ void input_row(const DepthwisePlan& p, const float* dy, const float* filter, flo
     const int64_t count = (d.width - first + d.stride_x - 1) / d.stride_x;
     const Interior inside = interior_class(d, first, count);
     const auto alone = [&](int64_t from, int64_t to) {
-      for (int64_t j = from; j < to; ++j) input_strip(p, dy, filter, n, iy, {first + j * d.stride_x, 1}, row);
+      look_between(from, to, pixel_steps(d), [&](int64_t j) { input_strip(p, dy, filter, n, iy, {first + j * d.stride_x, 1}, row); });
     };
     alone(0, inside.begin);
-    if (inside.end > inside.begin) {
-      input_strip(p, dy, filter, n, iy, {first + inside.begin * d.stride_x, inside.end - inside.begin}, row);
-    }
+    in_stretches(d, inside, [&](int64_t from, int64_t to) {
+      input_strip(p, dy, filter, n, iy, {first + from * d.stride_x, to - from}, row);
+    });
     alone(inside.end, count);
   }
   if (p.repeat == 1) return;
   float* to = dx + unit * d.width * d.channels;
-  for (int64_t i = 0; i < d.width * d.channels; ++i) {
-    float sum = 0;
-    for (int64_t m = 0; m < p.repeat; ++m) sum += buffer[i * p.repeat + m];
-    to[i] = sum;
-  }
+  look_in_stretches(0, d.width * d.channels, p.repeat, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float sum = 0;
+      for (int64_t m = 0; m < p.repeat; ++m) sum += buffer[i * p.repeat + m];
+      to[i] = sum;
+    }
+  });
 }
 
 void filter_row(const DepthwisePlan& p, RepeatedRows& rows, const float* x, const float* dy, float* df, int64_t unit) {

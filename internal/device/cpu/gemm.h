@@ -55,21 +55,24 @@ struct EvenBlocks {
 template <class T, class Acc>
 void plain_gemm(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b, const T* a, const T* b, T* c, int64_t row_begin,
                 int64_t row_end) {
-  constexpr int64_t kColumns = 128;
+  constexpr int64_t kColumns = 128, kStretch = 1024;  // sums held, and what is added to them between two looks
   Acc sum[kColumns];
   Lookout lookout;
   for (int64_t i = row_begin; i < row_end; ++i) {
     for (int64_t from = 0; from < n; from += kColumns) {
       const int64_t columns = std::min(kColumns, n - from);
       std::fill(sum, sum + columns, Acc());
-      for (int64_t p = 0; p < k; ++p) {
-        const Acc av = static_cast<Acc>(transpose_a ? a[p * m + i] : a[i * k + p]);
-        const T* row = transpose_b ? b + from * k + p : b + p * n + from;
-        const int64_t step = transpose_b ? k : 1;
-        for (int64_t j = 0; j < columns; ++j) sum[j] += av * static_cast<Acc>(row[j * step]);
+      for (int64_t first = 0; first < k; first += kStretch) {
+        const int64_t last = std::min(k, first + kStretch);
+        for (int64_t p = first; p < last; ++p) {
+          const Acc av = static_cast<Acc>(transpose_a ? a[p * m + i] : a[i * k + p]);
+          const T* row = transpose_b ? b + from * k + p : b + p * n + from;
+          const int64_t step = transpose_b ? k : 1;
+          for (int64_t j = 0; j < columns; ++j) sum[j] += av * static_cast<Acc>(row[j * step]);
+        }
+        lookout.after((last - first) * columns);
       }
       for (int64_t j = 0; j < columns; ++j) c[i * n + from + j] = static_cast<T>(sum[j]);
-      lookout.after(k * columns);
     }
   }
 }
