@@ -173,6 +173,8 @@ bool GroupPeer::parts(const wire::Prefix& prefix, std::string_view header) {
 
 void GroupPeer::lost(const Status& reason) {
   const Ref<GroupPeer> self = Ref<GroupPeer>::share(this);
+  // A group that was left stays known by its name; what its links hold need not.
+  parting_ = nullptr;
   if (!group_ || !link_) return;
   link_ = nullptr;
   trouble_ = reason;
