@@ -1,7 +1,5 @@
 // TensorArray ops: kernels. Elements are copies in memory that is used again. Called on the threads of a run; the array's lock is the
 // array's own business.
-#include "base/watched.h"
-#include "device/cpu/copy.h"
 #include "ops/tensor_array.h"
 
 #include <cstring>
@@ -219,10 +217,9 @@ Status split_prepare(PrepareContext& c) {
 // --- reading ---
 
 void put(const RunContext& c, const TensorArray::Element& element, DType dtype, char* memory) {
-  const int64_t bytes = element.shape.count() * cell_bytes(dtype);
-  Lookout lookout;
-  if (element.value.valid()) cpu::copy_row(memory, static_cast<const char*>(element.value.data()), bytes, lookout);
-  else watched_fill(memory, memory + bytes, '\0');
+  const auto bytes = static_cast<size_t>(element.shape.count() * cell_bytes(dtype));
+  if (bytes > 0 && element.value.valid()) std::memcpy(memory, element.value.data(), bytes);
+  else if (bytes > 0) std::memset(memory, 0, bytes);
   keep_bytes(c, element.value);
 }
 

@@ -1,4 +1,6 @@
 // How late a deadline is told inside of the kernels (ops/looks.h) where all of the input is one row, one window or one pixel.
+#include <cmath>
+
 #include "ops/looks.h"
 
 namespace dtg {
@@ -343,6 +345,54 @@ TEST_F(Looks, LongElements) {
     }
     std::printf("%-36s %8.0f ms, at most %6.1f ms without a look\n", concat ? "TensorListConcatV2" : "TensorListStack", whole, longest);
     EXPECT_LE(longest, std::max(5.0, whole * 0.25)) << concat << " of " << whole << " ms";
+  }
+}
+
+// Stretches of a row come to what the row does: float32, whose kernels are cut, against the plain kernels of float64.
+TEST_F(Looks, LongRowsAreWhole) {
+  struct Whole {
+    const char* op;
+    std::vector<List> shapes;  // of the inputs; one of a gradient is told by numbers
+    std::vector<Attr> attrs;
+  };
+  const List tall{1, 1'100, 1'000, 1}, wide{1, 1, 1'500'000, 1}, pair{1, 1, 300'000, 2}, four{1, 1, 300'000, 4};
+  const List taps{1, 5, 1, 1}, each_taps{1, 5, 2, 1}, two_taps{1, 5, 2, 2};
+  const std::vector<Whole> wholes = {
+      {"Conv2DBackpropFilter", {tall, taps, tall}, kSteps},
+      {"Conv2DBackpropFilter", {wide, taps, wide}, kSteps},
+      {"DepthwiseConv2dNative", {pair, each_taps}, kSteps},
+      {"DepthwiseConv2dNative", {pair, two_taps}, kSteps},
+      {"DepthwiseConv2dNativeBackpropInput", {pair, each_taps, pair}, kSteps},
+      {"DepthwiseConv2dNativeBackpropInput", {pair, two_taps, four}, kSteps},
+      {"DepthwiseConv2dNativeBackpropFilter", {pair, each_taps, pair}, kSteps},
+      {"AvgPool", {pair}, windows({1, 1, 3, 1})},
+      {"MaxPool", {pair}, windows({1, 1, 3, 1})},
+  };
+  OneOp one({ops::register_all});
+  for (const Whole& each : wholes) {
+    const bool by_filter = std::string_view(each.op).ends_with("BackpropFilter"),
+               by_input = std::string_view(each.op).ends_with("BackpropInput");
+    std::vector<Tensor> in32, in64;
+    for (size_t i = 0; i < each.shapes.size(); ++i) {
+      const List& dims = each.shapes[i];
+      if ((by_filter && i == 1) || (by_input && i == 0)) {
+        in32.push_back(ints({dims.begin(), dims.end()}));
+        in64.push_back(in32.back());
+        continue;
+      }
+      in32.push_back(Tensor::allocate(DType::f32, Shape::make(dims).take()).take());
+      in64.push_back(Tensor::allocate(DType::f64, Shape::make(dims).take()).take());
+      for (int64_t k = 0; k < in32.back().count(); ++k)
+        in64.back().as<double>()[k] = in32.back().as<float>()[k] = static_cast<float>(noise(k));
+    }
+    const auto got = one.run(each.op, in32, each.attrs, {}), want = one.run(each.op, in64, each.attrs, {});
+    ASSERT_TRUE(got.ok() && want.ok()) << each.op << ": " << got.status().message() << want.status().message();
+    int64_t off = 0;
+    for (int64_t k = 0; k < want.value()[0].count(); ++k) {
+      const double value = want.value()[0].as<double>()[k];
+      off += std::fabs(got.value()[0].as<float>()[k] - value) > (by_filter ? 1e-2 : 1e-5) * std::max(value, 1e-3) ? 1 : 0;
+    }
+    EXPECT_EQ(off, 0) << each.op;
   }
 }
 
