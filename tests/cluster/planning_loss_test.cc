@@ -83,26 +83,41 @@ class Relay {
   std::thread thread_;
 };
 
+// A session with a variable on the parameter server, and what is done to it. No session: it did not connect.
+struct Client {
+  Ref<Session> session;
+  NodeId set = kNoNode, add = kNoNode;
+  Value read;
+
+  explicit Client(const std::string& target) {
+    const Ref<Runtime> runtime = Runtime::create({.compute_threads = 2}).take();
+    const Ref<Graph> graph = Graph::create(&runtime->ops()).take();
+    Build b(*graph);
+    graph->push_device("/job:ps/task:0");
+    const Value v = b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}, {"shared_name", std::string("v")}});
+    set = b.node("AssignVariableOp", std::vector<Value>{v, b.scalar(DType::f32, 1)});
+    add = b.node("AssignAddVariableOp", std::vector<Value>{v, b.scalar(DType::f32, 2)});
+    read = b.op("ReadVariableOp", {v}, {{"dtype", DType::f32}});
+    EXPECT_TRUE(graph->pop_device().ok() && b.ok()) << b.status().message();
+    Session::Options options;
+    options.connect_timeout_ns = 20 * kSecond;
+    auto connected = Session::connect(runtime, target, graph, options);
+    EXPECT_TRUE(connected.ok()) << connected.status().message();
+    if (connected.ok()) session = connected.take();
+  }
+};
+
 TEST(PlanningLoss, ATaskThatKeepsItsStateIsMetAsOftenAsItTakes) {
   constexpr int kCuts = 12;
   Scratch scratch;
   ::chmod(scratch.path().c_str(), 0700);
   ServerProcess server("ps=unix:" + scratch / "ps", "ps", 0, scratch / "state");
   Relay relay(scratch / "relay", scratch / "ps");
-  const Ref<Runtime> runtime = Runtime::create({.compute_threads = 2}).take();
-  const Ref<Graph> graph = Graph::create(&runtime->ops()).take();
-  Build b(*graph);
-  graph->push_device("/job:ps/task:0");
-  const Value v = b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}, {"shared_name", std::string("v")}});
-  const NodeId set = b.node("AssignVariableOp", std::vector<Value>{v, b.scalar(DType::f32, 1)});
-  const NodeId add = b.node("AssignAddVariableOp", std::vector<Value>{v, b.scalar(DType::f32, 2)});
-  const Value read = b.op("ReadVariableOp", {v}, {{"dtype", DType::f32}});
-  ASSERT_TRUE(graph->pop_device().ok() && b.ok()) << b.status().message();
-  Session::Options options;
-  options.connect_timeout_ns = 20 * kSecond;
-  auto connected = Session::connect(runtime, "unix:" + scratch / "relay", graph, options);
-  ASSERT_TRUE(connected.ok()) << connected.status().message();
-  const Ref<Session> session = connected.take();
+  const Client client("unix:" + scratch / "relay");
+  ASSERT_TRUE(client.session);
+  const Ref<Session> session = client.session;
+  const NodeId set = client.set, add = client.add;
+  const Value read = client.read;
 
   relay.cut(kCuts);
   std::vector<Tensor> none, got(1);
@@ -145,19 +160,11 @@ TEST(PlanningLoss, ManyRunsLookForALostTaskTogether) {
   Scratch scratch;
   ::chmod(scratch.path().c_str(), 0700);
   auto server = std::make_unique<ServerProcess>("ps=unix:" + scratch / "ps", "ps", 0);
-  const Ref<Runtime> runtime = Runtime::create({.compute_threads = 2}).take();
-  const Ref<Graph> graph = Graph::create(&runtime->ops()).take();
-  Build b(*graph);
-  graph->push_device("/job:ps/task:0");
-  const Value v = b.op("VarHandleOp", {}, {{"dtype", DType::f32}, {"shape", Shape()}, {"shared_name", std::string("v")}});
-  const NodeId set = b.node("AssignVariableOp", std::vector<Value>{v, b.scalar(DType::f32, 1)});
-  const Value read = b.op("ReadVariableOp", {v}, {{"dtype", DType::f32}});
-  ASSERT_TRUE(graph->pop_device().ok() && b.ok()) << b.status().message();
-  Session::Options options;
-  options.connect_timeout_ns = 20 * kSecond;
-  auto connected = Session::connect(runtime, "unix:" + scratch / "ps", graph, options);
-  ASSERT_TRUE(connected.ok()) << connected.status().message();
-  const Ref<Session> session = connected.take();
+  const Client client("unix:" + scratch / "ps");
+  ASSERT_TRUE(client.session);
+  const Ref<Session> session = client.session;
+  const NodeId set = client.set;
+  const Value read = client.read;
   std::vector<Tensor> none;
   ASSERT_TRUE(session->run({.feeds = {}, .feed_tensors = {}, .fetches = {}, .targets = {&set, 1}, .timeout_ns = 60 * kSecond}, none).ok());
   server->kill();

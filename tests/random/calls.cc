@@ -2,12 +2,29 @@
 #include "random/calls.h"
 
 #include <algorithm>
+#include <set>
 
 #include "graph/build.h"
 
 namespace dtg::random {
 
 bool Calls::Piece::holds(int node) const { return std::ranges::binary_search(nodes, node); }
+
+// A list that a call has worked on is where the call is, and that is where what it uses is.
+bool Calls::is_tied(int node) const {
+  std::vector<int> open = {node};
+  std::set<int> seen;
+  while (!open.empty()) {
+    const int next = open.back();
+    open.pop_back();
+    if (!seen.insert(next).second) continue;
+    for (const Port& input : w_.scene.nodes[static_cast<size_t>(next)].inputs) {
+      if (w_.ops.find(w_.scene.nodes[static_cast<size_t>(input.node)].op)->role() == Role::handle) return true;
+      if (w_.graph().info(w_.value(input)).dtype == DType::variant) open.push_back(input.node);
+    }
+  }
+  return false;
+}
 
 // A body neither feeds nor makes what lives longer than it; what it uses lives in one place.
 bool Calls::is_fit(int node) {
@@ -24,7 +41,9 @@ bool Calls::is_fit(int node) {
   bool lists = lists_ || std::ranges::any_of(w_.graph().node(w_.value({node, 0}).node()).outputs, is_list);
   for (const Port& input : record.inputs) {
     const NodeRecord& from = w_.scene.nodes[static_cast<size_t>(input.node)];
-    lists = lists || is_list(w_.graph().info(w_.value(input)));
+    const bool list = is_list(w_.graph().info(w_.value(input)));
+    lists = lists || list;
+    if (list && is_tied(input.node)) return false;
     if (w_.ops.find(from.op)->role() != Role::handle) continue;
     if (place.value_or(from.place) != from.place) return false;
     place = from.place;

@@ -28,6 +28,7 @@ class Calls {
   using Instead = std::map<std::pair<int, int>, Value>;
 
   std::optional<Piece> piece(const std::function<bool(const Known&)>& wanted);
+  bool is_tied(int node) const;
   bool is_fit(int node);
   bool is_call(int node) const;
   bool waits(int node) const;
