@@ -2,8 +2,6 @@
 // the host run between two pulls, with no turn taken. One thread at a time; stop from any.
 #include "dtg/trainer.h"
 
-#include <mutex>
-
 #include "capi/data.h"
 #include "capi/fit_options.h"
 #include "capi/guard.h"
@@ -40,10 +38,13 @@ class TrainerObject final : public RefCounted {
   const Ref<ModelObject> model;
   const Ref<Trainer> trainer;
   Owner owner;
-  std::atomic<bool> in_fit{false};      // dtg_trainer_fit is under way
-  std::atomic<bool> in_next{false};     // a fit goes on to its next event
-  std::mutex told_mutex;                // guards told
-  std::string told;                     // of the fit that was begun last, as of its last event but a step; empty: none was begun
+  std::atomic<bool> in_fit{false};   // dtg_trainer_fit is under way
+  std::atomic<bool> in_next{false};  // a fit goes on to its next event
+  // Somebody asks what becomes of the fit while another thread is inside.
+  std::atomic<bool> asked{false};
+  Condition told_changed;  // guards what follows
+  std::string told;        // as of the event after the last question, or of its beginning; empty: none was begun
+  uint64_t tellings = 0;
   Ref<DatasetObject> data, validation;  // of the course; before it, so that they outlive it
   std::unique_ptr<Course> course;
   Element element;  // of a single step
@@ -211,20 +212,36 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
   });
 }
 
-void keep_told(TrainerObject& object) {
-  std::string text = object.course->summary().text() + "\n";
-  const std::lock_guard lock(object.told_mutex);
-  object.told = std::move(text);
+// Not for long: who is inside may be in a function of the host, and that one ask.
+void await_telling(TrainerObject& object) {
+  constexpr int64_t kPatienceNs = 1'000'000'000;
+  const Clock& clock = object.model->graph->runtime->clock();
+  uint64_t seen = 0;
+  object.told_changed.change([&] { seen = object.tellings; });
+  object.asked = true;
+  object.told_changed.wait(clock, Deadline::after(clock, kPatienceNs), [&] { return object.tellings != seen; });
 }
 
-// By whatever thread: where another is inside, what was kept last.
+void keep_told(TrainerObject& object) {
+  std::string text = object.course->summary().text() + "\n";
+  object.told_changed.change([&] {
+    object.told = std::move(text);
+    ++object.tellings;
+  });
+}
+
+// By whatever thread. Where another is inside it goes on to its next event, and tells there; it takes no time to be asked by nobody.
 Status tell(TrainerObject& object, dtg_string** out) {
   DTG_TRY(require(out, "out"));
-  const Owner::Turn turn(object.owner, Owner::Use::change);
-  if (turn.inside() && object.course) keep_told(object);
-  const std::lock_guard lock(object.told_mutex);
-  if (object.told.empty()) return failed_precondition("tell of a fit: none was begun");
-  return give(HandleType::string, make_ref<StringObject>(object.told), out);
+  {
+    const Owner::Turn turn(object.owner, Owner::Use::change);
+    if (turn.inside() && object.course) keep_told(object);
+    else if (!turn.inside()) await_telling(object);
+  }
+  std::string text;
+  object.told_changed.change([&] { text = object.told; });
+  if (text.empty()) return failed_precondition("tell of a fit: none was begun");
+  return give(HandleType::string, make_ref<StringObject>(std::move(text)), out);
 }
 
 void lend_values(const Record& values, dtg_fit_event& answer) {
@@ -249,7 +266,8 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
     });
   });
   if (object.course->is_over()) object.free_data();
-  if (!pulled.ok() || event.kind != Course::Kind::step) keep_told(object);
+  const bool begins = pulled.ok() && event.kind == Course::Kind::begin;
+  if (begins || (object.asked.load(std::memory_order_relaxed) && object.asked.exchange(false))) keep_told(object);
   DTG_TRY(pulled);
   answer.kind = static_cast<dtg_fit_event_kind>(event.kind);
   answer.epoch = event.epoch;

@@ -273,7 +273,8 @@ type FitSummary struct {
 	History   []map[string]float64 `json:"-"` // a row per epoch; what an epoch does not tell, or is no number, is not in it
 }
 
-// Summary tells of the fit that was begun last, from any goroutine: while that fit is under way, as of its last event that was no step.
+// Summary tells of the fit that was begun last, from any goroutine: while that fit is under way, as of its next event, or, where
+// none comes within a second, as of one before.
 // Errors: FailedPrecondition (none was begun).
 func (t *Trainer) Summary() (summary FitSummary, err error) {
 	var out *C.dtg_string

@@ -297,7 +297,7 @@ DTG_API void dtg_trainer_stop(dtg_trainer *trainer) DTG_NOEXCEPT;
  * "history": [...]} of the fit that was begun last: outcome is "running", "done", "stopped" or "failed", history has what metrics.jsonl
  * has; times are those of this process' epochs, in seconds: {"epoch", "seconds", "data" (waiting), "compute" (steps), "validation",
  * "files", "examples_per_s"}.
- * Any thread, also while a fit is under way: then it is as of the last event that was no step.
+ * Any thread, also while another is inside a fit: then it is as of the next event, or, where none comes within a second, as of one before.
  * `*out` is owned by the caller. Errors: FAILED_PRECONDITION (none was begun). Since 0.1. */
 DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NOEXCEPT;
 

@@ -215,7 +215,8 @@ public final class Trainer extends Handle {
   }
 
   /**
-   * What came of the fit that was begun last; from any thread: while that fit is under way, as of its last event that was no step.
+   * What came of the fit that was begun last; from any thread: while that fit is under way, as of its next event, or, where none comes
+   * within a second, as of one before.
    *
    * @return JSON: outcome ("running", "done", "stopped" or "failed"), why, epochs, steps, resumed, directory, best_epoch, best, history
    * @throws DtgException.FailedPrecondition when none was begun
