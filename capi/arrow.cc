@@ -10,9 +10,7 @@ namespace {
 Result<CsvOptions> read_options(const dtg_arrow_options* given) {
   dtg_arrow_options c = DTG_ARROW_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_arrow_options), "dtg_arrow_options", &c));
-  if (c.missing < 0 || c.missing > DTG_MISSING_MEAN) {
-    return invalid_argument("dtg_arrow_options: `missing` is %d; it may be 0 to %d", c.missing, DTG_MISSING_MEAN);
-  }
+  DTG_TRY(check_field("dtg_arrow_options: `missing`", c.missing, DTG_MISSING_MEAN));
   CsvOptions options;
   options.missing = missing_of(c.missing);
   options.label = text(c.label, c.label_len);

@@ -72,11 +72,6 @@ Result<int> component_of(const DatasetObject& object, size_t component) {
   return out_of_range("component %lld: elements have %zu", static_cast<long long>(component), count);
 }
 
-Status check_field(const char* field, int32_t value, int32_t most) {
-  if (value >= 0 && value <= most) return {};
-  return invalid_argument("%s is %d; it may be 0 to %d", field, value, most);
-}
-
 Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
   dtg_csv_options c = DTG_CSV_OPTIONS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_csv_options), "dtg_csv_options", &c));
@@ -138,6 +133,11 @@ Result<std::vector<std::string>> read_texts(const char* const* texts, size_t cou
     list.emplace_back(texts[i]);
   }
   return list;
+}
+
+Status check_field(const char* field, int32_t value, int32_t most) {
+  if (value >= 0 && value <= most) return {};
+  return invalid_argument("%s is %d; it may be 0 to %d", field, value, most);
 }
 
 CsvMissing missing_of(int32_t number) {

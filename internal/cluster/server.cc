@@ -31,9 +31,7 @@ Result<ClusterSpec::Task> own_task(const Server::Options& options) {
                             options.cluster.text().c_str());
   }
   std::vector<std::string_view> jobs;
-  for (const auto& each : tasks) {
-    if (std::ranges::find(jobs, each.job) == jobs.end()) jobs.push_back(each.job);
-  }
+  for (const auto& each : options.cluster.jobs()) jobs.push_back(each.name);
   if (std::ranges::find(jobs, job) == jobs.end()) {
     return invalid_argument("start a server as /job:%.200s/task:%d: the cluster has no such job; %s", job.c_str(), options.task,
                             names_text(job, jobs).c_str());

@@ -83,7 +83,9 @@ Result<Shape> unset_shape(const RunContext& c, const TensorList& list, const Par
 Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, const Item& item, int o);
 // How many elements input i asks for.
 Result<size_t> count_of(const RunContext& c, int input);
-// Of a list: what a number that was fed asks for may be more than there is memory.
+// A number that was fed may ask for more elements, of so many bytes each, than there is memory.
+Status check_room(const RunContext& c, int64_t count, size_t each, const char* what);
+// Of a list.
 Status check_length(const RunContext& c, int64_t count);
 Result<Shape> row_of(const PrepareContext& c, const Shape& shape);
 

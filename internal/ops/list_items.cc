@@ -136,13 +136,18 @@ Result<size_t> count_of(const RunContext& c, int input) {
   return static_cast<size_t>(count);
 }
 
+Status check_room(const RunContext& c, int64_t count, size_t each, const char* what) {
+  constexpr int64_t kNoMatter = 1 << 20;
+  const int64_t bytes = count * static_cast<int64_t>(each);
+  return bytes < kNoMatter ? Status() : c.slots().memory().check_growth(bytes, what);
+}
+
 Status check_length(const RunContext& c, int64_t count) {
   if (count > kElementsMax) {
     return resource_exhausted("a list of %lld elements: at most %lld are possible", static_cast<long long>(count),
                               static_cast<long long>(kElementsMax));
   }
-  constexpr int64_t kSize = sizeof(Item), kNoMatter = 1 << 20;
-  return count * kSize < kNoMatter ? Status() : c.slots().memory().check_growth(count * kSize, "a list");
+  return check_room(c, count, sizeof(Item), "a list");
 }
 
 Result<Shape> row_of(const PrepareContext& c, const Shape& shape) {

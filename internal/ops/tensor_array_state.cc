@@ -1,5 +1,4 @@
 // The elements of a TensorArray: what may be written and read when, as TensorFlow has it. Called by kernels, on the threads of a run.
-#include "exec/memory_pool.h"
 #include "ops/list.h"
 #include "ops/tensor_array.h"
 
@@ -19,11 +18,7 @@ std::vector<int64_t> joined(const Shape& before, std::span<const int64_t> dims) 
 TensorArray::TensorArray(std::string name, Options options)
     : Resource(std::move(name)), options_(std::move(options)), elements_(static_cast<size_t>(options_.size)) {}
 
-// A number that was fed may ask for more than there is memory.
-Status TensorArray::check_growth(const RunContext& c, int64_t count) {
-  constexpr int64_t kSize = sizeof(State), kNoMatter = 1 << 20;
-  return count * kSize < kNoMatter ? Status() : c.slots().memory().check_growth(count * kSize, "an array");
-}
+Status TensorArray::check_growth(const RunContext& c, int64_t count) { return check_room(c, count, sizeof(State), "an array"); }
 
 Status TensorArray::check_open(const RunContext& c) const {
   return closed_ ? c.error("the array \"%s\" was closed", name().c_str()) : Status();

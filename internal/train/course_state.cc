@@ -45,6 +45,7 @@ Status Course::check_weight(const std::string& name, const Tensor& value) {
 
 // One after the other, so that no more than the largest is held.
 Status Course::check_model() {
+  if (!trainer_->checks_numbers()) return {};
   for (const NamedVariable* const weight : weights_of(trainer_->model())) {
     if (!dtype_is_floating(weight->dtype)) continue;
     DTG_ASSIGN(const std::vector<Tensor> value, values_of(*trainer_, {weight}));
