@@ -60,6 +60,21 @@ TEST_F(Sizes, ListsKeepToTheMemoryLimit) {
   }
 }
 
+// One that holds another twice, level by level, has more ways through it than anybody can go; what is made of each list is made once.
+TEST_F(Sizes, ListsThatHoldOneTwiceAreAddedOnce) {
+  const Attr lists = {"element_dtype", AttrValue(DType::variant)};
+  const auto empty = [&] { return build->op("EmptyTensorList", {build->integer(-1), build->integer(-1)}, {lists}); };
+  Value all = empty();
+  for (int level = 0; level < 60; ++level) {
+    Value two = empty();
+    for (int i = 0; i < 2; ++i) two = build->op("TensorListPushBack", {two, all}, {lists});
+    all = two;
+  }
+  const Value sum = build->op("AddN", {all, all});
+  EXPECT_EQ(*fetch(build->op("TensorListLength", {sum})).as<int32_t>(), 2);
+  EXPECT_EQ(*fetch(build->op("TensorListLength", {build->op("ZerosLike", {all})})).as<int32_t>(), 2);
+}
+
 TEST_F(Sizes, ALossWithTwentyPenaltiesTrains) {
   auto model = make_ref<Model>(graph, 1);
   const Value x = placeholder(DType::f32, Shape::of({8, 16})), labels = placeholder(DType::i32, Shape::of({8}));
