@@ -12,7 +12,7 @@ namespace dtg::capi {
 namespace {
 
 static_assert(static_cast<int>(SyncMode::strict) == DTG_SYNC_STRICT && static_cast<int>(SyncMode::replicas) == DTG_SYNC_REPLICAS &&
-              static_cast<int>(SyncMode::ssp) == DTG_SYNC_SSP);
+              static_cast<int>(SyncMode::ssp) == DTG_SYNC_SSP && static_cast<int>(SyncMode::elastic) == DTG_SYNC_ELASTIC);
 
 // Holds the model, reads what all replicated training is given, lets fn add the share, answers it.
 template <class Fn>
@@ -60,7 +60,7 @@ dtg_error* wait_for(dtg_model* model, dtg_session* session, int64_t timeout_ns, 
 Result<Replication> read_replication(const dtg_replication* given) {
   dtg_replication c = DTG_REPLICATION_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_replication), "dtg_replication", &c));
-  return Replication{static_cast<SyncMode>(c.mode), c.worker, c.total == 0 ? 1 : c.total, c.to_aggregate, c.staleness};
+  return Replication{static_cast<SyncMode>(c.mode), c.worker, c.total == 0 ? 1 : c.total, c.to_aggregate, c.staleness, c.min_workers};
 }
 
 void fill_replicated(const Graph& graph, const Replicated& added, dtg_replicated& answer) {

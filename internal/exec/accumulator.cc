@@ -50,6 +50,19 @@ void Accumulator::set_global_step(int64_t step) {
   if (spec_.reduction == Reduction::last && count_ > 0 && newest_ < step) drop();
 }
 
+bool Accumulator::close_step(int64_t step, bool wanted, Taken& taken) {
+  std::lock_guard hold(mutex_);
+  const bool there = count_ > 0 && newest_ == step;
+  if (there && wanted) {
+    hand_over(taken);
+    count_ = 0;
+  } else if (count_ > 0 && newest_ <= step) {
+    drop();
+  }
+  global_step_ = step + 1;
+  return there || !wanted;
+}
+
 void Accumulator::drop() {
   clear();
   count_ = 0;
@@ -140,7 +153,7 @@ Status DenseAccumulator::apply(int64_t local_step, const Shape& shape, const voi
   return {};
 }
 
-void DenseAccumulator::hand_over(Take& take) { take.sum = std::exchange(sum_, Tensor()); }
+void DenseAccumulator::hand_over(Taken& taken) { taken.sum = std::exchange(sum_, Tensor()); }
 
 void DenseAccumulator::recycle(Tensor sum) {
   std::lock_guard hold(mutex_);
@@ -223,11 +236,11 @@ Status SparseAccumulator::apply(int64_t local_step, std::span<const int64_t> ind
   return {};
 }
 
-void SparseAccumulator::hand_over(Take& take) {
-  take.rows.reserve(rows_.size());
-  for (const auto& [index, row] : rows_) take.rows.push_back({index, row.place, row.touched});
-  std::sort(take.rows.begin(), take.rows.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
-  take.sum = std::exchange(values_, Tensor());
+void SparseAccumulator::hand_over(Taken& taken) {
+  taken.rows.reserve(rows_.size());
+  for (const auto& [index, row] : rows_) taken.rows.push_back({index, row.place, row.touched});
+  std::sort(taken.rows.begin(), taken.rows.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
+  taken.sum = std::exchange(values_, Tensor());
   rows_.clear();
 }
 
@@ -236,20 +249,20 @@ void SparseAccumulator::clear() {
   values_ = Tensor();
 }
 
-Result<Tensor> SparseAccumulator::values_of(const Take& take) const {
-  DTG_ASSIGN(const Shape shape, with_first(static_cast<int64_t>(take.rows.size()), take.sum.shape()));
+Result<Tensor> SparseAccumulator::values_of(const Taken& taken) const {
+  DTG_ASSIGN(const Shape shape, with_first(static_cast<int64_t>(taken.rows.size()), taken.sum.shape()));
   DTG_ASSIGN(Tensor values, Tensor::allocate(spec_.dtype, shape));
   const int64_t width = shape.count(1, shape.rank()), bytes = width * dtype_size(spec_.dtype);
   char* to = values.as<char>();
-  for (const Take::Row& row : take.rows) {
-    divide_elements(spec_.dtype, take.sum.as<char>() + row.place * bytes, to, width, spec_.reduction == Reduction::mean ? row.count : 1);
+  for (const Taken::Row& row : taken.rows) {
+    divide_elements(spec_.dtype, taken.sum.as<char>() + row.place * bytes, to, width, spec_.reduction == Reduction::mean ? row.count : 1);
     to += bytes;
   }
   return values;
 }
 
-std::vector<int64_t> SparseAccumulator::dense_shape_of(const Take& take) const {
-  std::vector<int64_t> dims(take.sum.shape().dims().begin(), take.sum.shape().dims().end());
+std::vector<int64_t> SparseAccumulator::dense_shape_of(const Taken& taken) const {
+  std::vector<int64_t> dims(taken.sum.shape().dims().begin(), taken.sum.shape().dims().end());
   if (!dims.empty()) dims[0] = spec_.shape.dim(0);
   return dims;
 }

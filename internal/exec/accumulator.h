@@ -25,10 +25,7 @@ class Accumulator : public WaitingResource {
     Reduction reduction = Reduction::mean;
   };
 
-  class Take : public PendingOp {
-   public:
-    // More than 0; how many gradients were there when it succeeds.
-    int64_t count = 1;
+  struct Taken {
     Tensor sum;  // not divided yet; sparse: rows in the order of their arrival
     // Sparse: one entry per row, by rising index.
     struct Row {
@@ -38,11 +35,19 @@ class Accumulator : public WaitingResource {
     };
     std::vector<Row> rows;
   };
+  class Take : public PendingOp, public Taken {
+   public:
+    // More than 0; how many gradients were there when it succeeds.
+    int64_t count = 1;
+  };
 
   Accumulator(std::string name, Spec spec) : WaitingResource(std::move(name)), spec_(std::move(spec)) {}
   const Spec& spec() const { return spec_; }
   void destroy(const Status& reason) override;
   void set_global_step(int64_t step);
+  // The end of a step: what was computed for just that one, where it is `wanted`, into `taken`; nothing for that step or an older one is
+  // accepted any more. Waits for nobody; false: it is wanted and not there.
+  bool close_step(int64_t step, bool wanted, Taken& taken);
   int64_t count() const;
   int64_t global_step() const;
 
@@ -55,7 +60,7 @@ class Accumulator : public WaitingResource {
   void make_room(int64_t local_step);
   void added(PendingOpList& ended);
   // The contents go to the take; the accumulator is empty then.
-  virtual void hand_over(Take& take) = 0;
+  virtual void hand_over(Taken& taken) = 0;
   virtual void clear() = 0;
 
   const Spec spec_;
@@ -82,7 +87,7 @@ class DenseAccumulator final : public Accumulator {
   void recycle(Tensor sum);
 
  private:
-  void hand_over(Take& take) override;
+  void hand_over(Taken& taken) override;
   void clear() override { sum_ = Tensor(); }
 
   Tensor sum_;  // meaningful while count_ > 0
@@ -99,13 +104,13 @@ class SparseAccumulator final : public Accumulator {
   Status apply(int64_t local_step, std::span<const int64_t> indices, const Shape& values_shape, const void* values,
                std::span<const int64_t> dense_shape);
   // The answers of a take: values [rows, ...] divided where a mean is wanted, and the shape of the whole.
-  Result<Tensor> values_of(const Take& take) const;
-  std::vector<int64_t> dense_shape_of(const Take& take) const;
+  Result<Tensor> values_of(const Taken& taken) const;
+  std::vector<int64_t> dense_shape_of(const Taken& taken) const;
 
  private:
   Status check(std::span<const int64_t> indices, const Shape& values_shape, std::span<const int64_t> dense_shape) const;
   Status reserve(const Shape& values_shape);
-  void hand_over(Take& take) override;
+  void hand_over(Taken& taken) override;
   void clear() override;
 
   struct Row {

@@ -2,6 +2,7 @@
 #include "ops/all.h"
 
 #include "ops/step_clocks.h"
+#include "ops/step_members.h"
 
 namespace dtg::ops {
 
@@ -12,6 +13,8 @@ namespace {
   register_loss_check(ops, kernels);
   register_remedy(ops, kernels);
   register_step_clocks(ops, kernels);
+  register_step_members(ops, kernels);
+  register_contribution(ops, kernels);
 }
 
 void register_maths(OpTable& ops, KernelTable& kernels) {

@@ -7,6 +7,7 @@
 
 #include "nn/clipping.h"
 #include "nn/scope.h"
+#include "strategy/elastic.h"
 #include "strategy/remedy.h"
 #include "strategy/towers.h"
 
@@ -16,7 +17,7 @@ namespace {
 constexpr int32_t kReplicasMax = 4096;  // handles are made for all of them
 
 Status check_replication(const Replication& r) {
-  if (r.mode < SyncMode::async || r.mode > SyncMode::ssp)
+  if (r.mode < SyncMode::async || r.mode > SyncMode::elastic)
     return invalid_argument("replication: mode %d is unknown", static_cast<int>(r.mode));
   if (r.total < 1 || r.total > kReplicasMax) return invalid_argument("replication: %d replicas; give 1 to %d", r.total, kReplicasMax);
   if (r.worker < 0 || r.worker >= r.total)
@@ -31,6 +32,10 @@ Status check_replication(const Replication& r) {
   if (r.staleness < 0) return invalid_argument("replication: a staleness of %d steps; give 0 or more", r.staleness);
   if (r.staleness != 0 && r.mode != SyncMode::ssp)
     return invalid_argument("replication: a staleness can be chosen for ssp only; leave it 0");
+  if (r.min_workers < 0 || r.min_workers > r.total)
+    return invalid_argument("replication: %d workers at least, of %d; give 1 to %d, or 0 for 1", r.min_workers, r.total, r.total);
+  if (r.min_workers != 0 && r.mode != SyncMode::elastic)
+    return invalid_argument("replication: workers at least can be chosen for elastic only; leave it 0");
   return {};
 }
 
@@ -78,6 +83,8 @@ class Replicas {
 
  private:
   bool strict() const { return replication_.mode == SyncMode::strict; }
+  bool elastic() const { return replication_.mode == SyncMode::elastic; }
+  bool by_worker() const { return strict() || elastic(); }  // each has accumulators of its own
   int32_t required() const { return replication_.to_aggregate != 0 ? replication_.to_aggregate : replication_.total; }
 
   // --- async ---
@@ -217,7 +224,8 @@ class Replicas {
 
   Status contribute(std::vector<VariableGradient>& own) {
     add_local_step();
-    tokens_.push_back(strict() ? token_queue(replication_.worker) : token_queue(-1));
+    if (elastic()) steps_.emplace(graph_, step_, replication_);
+    else tokens_.push_back(strict() ? token_queue(replication_.worker) : token_queue(-1));
     DTG_TRY(build_.status());
     contributed_step_ = out_.local_step;
     std::vector<NodeId> pushed;
@@ -226,10 +234,11 @@ class Replicas {
       DTG_TRY(prepare(each));
       pushed.push_back(push(each, accumulator(each, replication_.worker)));
     }
-    const NodeId taken = take_token(pushed);
+    const NodeId taken = elastic() ? arrive(pushed) : take_token(pushed);
     add_local_init();
-    DTG_TRY(build_.status().with_context("replicate"));
+    DTG_TRY(built().with_context("replicate"));
     if (strict()) DTG_TRY(add_repetition(std::move(pushed), taken));
+    if (elastic()) DTG_TRY(add_elastic_repetition(std::move(pushed)));
     return replication_.worker == 0 ? direct(own) : Status();
   }
 
@@ -260,6 +269,24 @@ class Replicas {
     }
     DTG_TRY(build_.status().with_context("replicate"));
     effects.push_back(taken);
+    effects.push_back(out_.train);
+    remedy.effects = std::move(effects);
+    return add_remedy(graph_, out_.train, remedy);
+  }
+
+  // Nobody gives an elastic worker anything that could get lost: one that arrives is told what step it is. Where its own was made it goes
+  // back to before that, so that what it contributes is of no account and it does not make the next one.
+  Status add_elastic_repetition(std::vector<NodeId> effects) {
+    Remedy remedy;
+    remedy.first = steps_->look_again();
+    const Value before = steps_->step_before();
+    out_.leave = steps_->leave();
+    DTG_TRY(built().with_context("replicate"));
+    {
+      const ColocationScope at_home(graph_, home_);
+      remedy.first_if_made = build_.node("AssignVariableOp", std::array{local_step_, before}, {}, "step_back");
+    }
+    DTG_TRY(build_.status().with_context("replicate"));
     effects.push_back(out_.train);
     remedy.effects = std::move(effects);
     return add_remedy(graph_, out_.train, remedy);
@@ -298,7 +325,7 @@ class Replicas {
     }
     if (!each.gradient.is_rows()) return {};
     const ColocationScope at_home(graph_, home_);
-    if (strict()) merge_rows(build_, each.gradient);
+    if (by_worker()) merge_rows(build_, each.gradient);
     if (build_.ok()) each.gradient.indices = build_.cast(each.gradient.indices, DType::i64);
     return build_.status();
   }
@@ -307,12 +334,12 @@ class Replicas {
     const NameScope root(graph_, "");
     const ColocationScope beside(graph_, each.variable.handle.node());
     std::string name = each.variable.name + "/grad_accum";
-    if (strict()) name += "/" + number(worker);
+    if (by_worker()) name += "/" + number(worker);
     return build_.op(each.gradient.is_rows() ? "SparseConditionalAccumulator" : "ResourceConditionalAccumulator", {},
                      {{"dtype", each.variable.dtype},
                       {"shape", each.variable.shape},
                       {"shared_name", name},
-                      {"reduction_type", std::string(strict() ? "LAST" : "MEAN")}},
+                      {"reduction_type", std::string(by_worker() ? "LAST" : "MEAN")}},
                      graph_.unique_name(name));
   }
 
@@ -338,10 +365,20 @@ class Replicas {
       const Attr types{"component_types", std::vector<DType>{DType::i64}};
       out_.next_step = build_.op("QueueDequeueV2", std::array{tokens_[0]}, std::array{types}, "take_token", pushed);
     }
+    return build_.ok() ? go_on() : kNoNode;
+  }
+
+  // The same where nothing is taken: it waits until the step is made.
+  NodeId arrive(std::span<const NodeId> pushed) {
     if (!build_.ok()) return kNoNode;
+    out_.next_step = steps_->arrive(contributed_step_, pushed);
+    return steps_->status().ok() ? go_on() : kNoNode;
+  }
+
+  NodeId go_on() {
     const NodeId taken = out_.next_step.node();
     const ColocationScope at_home(graph_, home_);
-    if (strict()) out_.next_step = build_.op("_CheckToken", {out_.next_step, out_.local_step}, {}, "look_at_token");
+    if (by_worker()) out_.next_step = build_.op("_CheckToken", {out_.next_step, out_.local_step}, {}, "look_at_token");
     if (build_.ok()) out_.train = build_.node("AssignVariableOp", std::array{local_step_, out_.next_step}, {}, "train");
     return taken;
   }
@@ -367,7 +404,7 @@ class Replicas {
     for (int32_t w = 1; strict() && w < replication_.total; ++w)
       tokens_.push_back(all_tokens_.empty() ? token_queue(w) : all_tokens_[static_cast<size_t>(w)]);
     std::vector<NodeId> moved;
-    const int32_t sources = strict() ? replication_.total : 1;
+    const int32_t sources = by_worker() ? replication_.total : 1;
     std::vector<Value> accumulators;  // by variable, then worker
     const Value now = read_step({}, "step_at_resume");
     for (const VariableGradient& each : own) {
@@ -377,19 +414,24 @@ class Replicas {
       }
     }
     DTG_TRY(build_.status().with_context("replicate, chief"));
-    out_.resume = give_tokens(now, std::max(required(), replication_.total), moved, "resume");
+    out_.resume = elastic() ? steps_->begin(now, "again", moved, "resume")
+                            : give_tokens(now, std::max(required(), replication_.total), moved, "resume");
+    if (elastic()) steps_->gather();
+    DTG_TRY(built().with_context("replicate, chief"));
     DTG_ASSIGN(const std::vector<VariableGradient> means, take_all(own, accumulators));
     DTG_TRY(apply_means(means, moved));
     DTG_TRY(add_remedy(graph_, out_.update, {.first = out_.resume, .effects = {}, .units = out_.units, .begin_units = out_.begin_units}));
-    out_.chief_init = strict() ? together(moved, "chief_init") : give_tokens(now, required(), moved, "chief_init");
-    return build_.status().with_context("replicate, chief");
+    out_.chief_init = strict()    ? together(moved, "chief_init")
+                      : elastic() ? steps_->begin(now, "first", moved, "chief_init")
+                                  : give_tokens(now, required(), moved, "chief_init");
+    return built().with_context("replicate, chief");
   }
 
   // Strict: on all tasks that hold variables, or on none; `begun` receives what that needs before the first update.
   Status apply_means(std::span<const VariableGradient> means, std::vector<NodeId>& begun) {
     const int32_t tokens = std::max(required(), replication_.total);
     std::optional<Staging> stages;
-    if (strict() && Staging::is_needed(model_, means, step_)) stages.emplace(model_, step_);
+    if (by_worker() && Staging::is_needed(model_, means, step_)) stages.emplace(model_, step_);
     DTG_ASSIGN(const NodeId counted, apply_clipped(model_, optimizer_, {means.begin(), means.end()}, stages ? &*stages : nullptr));
     std::vector<NodeId> noted;
     if (stages) {
@@ -397,8 +439,9 @@ class Replicas {
       DTG_ASSIGN(out_.units, stages->finish(&out_.begin_units));
       begun.push_back(out_.begin_units);
     }
-    out_.update = give_tokens(read_step({&counted, 1}, "step_after"), tokens, noted, "update");
-    return build_.status();
+    const Value after = read_step({&counted, 1}, "step_after");
+    out_.update = elastic() ? steps_->begin(after, "next", noted, "update") : give_tokens(after, tokens, noted, "update");
+    return built();
   }
 
   NodeId set_step(const VariableGradient& each, Value accumulator, Value step) {
@@ -416,8 +459,10 @@ class Replicas {
     for (size_t v = 0; v < own.size(); ++v) {
       taken.emplace_back();
       for (size_t w = 0; w < sources; ++w) {
-        taken.back().push_back(take(own[v], accumulators[v * sources + w], own[v].variable.name + "_" + std::to_string(w)));
-        DTG_TRY(build_.status().with_context("replicate, chief"));
+        const Value from = accumulators[v * sources + w];
+        taken.back().push_back(elastic() ? steps_->take(own[v], from, static_cast<int32_t>(w))
+                                         : take(own[v], from, own[v].variable.name + "_" + std::to_string(w)));
+        DTG_TRY(built().with_context("replicate, chief"));
         nodes.push_back((own[v].gradient.is_rows() ? taken.back().back().values : taken.back().back().dense).node());
       }
     }
@@ -425,7 +470,8 @@ class Replicas {
     DTG_TRY(build_.status());
     std::vector<VariableGradient> means;
     for (size_t v = 0; v < own.size(); ++v) {
-      DTG_ASSIGN(Gradient mean, mean_of(model_, own[v].variable, taken[v], {&complete, 1}));
+      const Value count = elastic() ? steps_->count() : Value();
+      DTG_ASSIGN(Gradient mean, mean_of(model_, own[v].variable, taken[v], {&complete, 1}, count));
       means.push_back({own[v].variable, mean, own[v].share});
     }
     return means;
@@ -468,6 +514,7 @@ class Replicas {
     return build_.op("ReadVariableOp", std::array{step_.handle}, std::array{Attr{"dtype", DType::i64}}, name, after);
   }
 
+  Status built() const { return steps_ && !steps_->status().ok() ? steps_->status() : build_.status(); }
   static std::string number(int32_t worker) { return std::to_string(worker); }
 
   Model& model_;
@@ -481,6 +528,7 @@ class Replicas {
   Value local_step_;
   NamedVariable clocks_;           // ssp: of all workers
   Value waiting_;                  // and who waits for them
+  std::optional<ElasticSteps> steps_;
   std::vector<Value> tokens_;      // of this worker; the chief: of all
   std::vector<Value> all_tokens_;  // strict, with a loss to be checked: of all, by worker
   Value contributed_step_;         // that contributions are said to be of

@@ -17,6 +17,13 @@
 //             `staleness` behind. Its reads are then of values in which all updates of clocks below that are. A step whose wait was cut
 //             short is made up for before the next one is applied. Workers that are gone for a second (or silent for T_dead and that
 //             second) are not waited for; one that comes, or comes back, begins where the slowest is (exec/step_clocks.h).
+// elastic     As strict, but a step is made with who is there: of every worker that has contributed to a step since it came, and is connected,
+//             the update waits for the contribution, and of nobody else. When it has them, and `min_workers` at least, it decides who
+//             contributes (exec/step_members.h), takes just theirs from the accumulators of all tasks, adds them in the order of the
+//             workers and divides by how many they are: bits are those of a replay with the same members in each step. A worker leaves its
+//             gradients first and arrives behind that, at the task of the global step; it ends its step when that is made, with or
+//             without it. What it contributed too late is dropped. A worker that is gone for a second (or silent for T_dead and that second)
+//             is not waited for any more.
 //
 // Targets and their order: the chief gives the variables their values, runs chief_init once, then update again and
 // again; each worker waits for the variables, runs local_init once, then train again and again. A worker that restarts
@@ -30,7 +37,7 @@
 
 namespace dtg {
 
-enum class SyncMode : int32_t { async, strict, replicas, ssp };
+enum class SyncMode : int32_t { async, strict, replicas, ssp, elastic };
 
 struct Replication {
   SyncMode mode = SyncMode::async;
@@ -38,6 +45,7 @@ struct Replication {
   int32_t total = 1;         // replicas
   int32_t to_aggregate = 0;  // SyncMode::replicas: gradients per update; 0: total
   int32_t staleness = 0;     // SyncMode::ssp: steps that a worker may be ahead of the slowest
+  int32_t min_workers = 0;   // SyncMode::elastic: without whom no step is made; 0: 1
 };
 
 struct Replicated {
@@ -46,7 +54,7 @@ struct Replicated {
   NodeId chief_init = kNoNode;  // the chief, once, before the first update; none where there is no update
   NodeId resume = kNoNode;      // the chief, instead of chief_init, when updates go on after a failure
   NodeId update = kNoNode;      // the chief, over and over; none for others and for async and ssp
-  NodeId leave = kNoNode;       // ssp: a worker that makes no more steps, so that nobody waits for it
+  NodeId leave = kNoNode;       // ssp and elastic: a worker that makes no more steps, so that nobody waits for it
   Value global_step;            // int64, as it is now: fetch it in a run of its own
   // int64: the step whose variables the gradients of this run are computed from, and what it knows at its end: async and ssp,
   // the count right after its own update, so that next_step - 1 - local_step is its staleness; otherwise its token.

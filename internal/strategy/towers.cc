@@ -140,8 +140,16 @@ Status as_contributed(Model& model, std::span<VariableGradient> gradients, bool 
   return build.status();
 }
 
-Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls) {
-  return reduced(model, Reduce::mean, variable, parts, controls);
+Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls,
+                         Value count) {
+  if (!count.valid()) return reduced(model, Reduce::mean, variable, parts, controls);
+  DTG_ASSIGN(Gradient mean, reduced(model, Reduce::sum, variable, parts, controls));
+  const ColocationScope beside(model.graph(), variable.handle.node());
+  Build build(model.graph());
+  Value& sum = mean.is_rows() ? mean.values : mean.dense;
+  if (mean.any()) sum = build.div(sum, build.cast(count, variable.dtype));
+  DTG_TRY(build.status());
+  return mean;
 }
 
 Result<std::vector<VariableGradient>> contribution(Model& model, Value loss, const Optimizer& optimizer, size_t tower, size_t copy) {

@@ -41,8 +41,9 @@ Status reduce_towers(Model& model, const TowerOptions& options, std::span<const 
 Result<Training> minimize_towers(Model& model, std::span<const Value> losses, const Optimizer& optimizer, const TowerOptions& options = {});
 
 // The mean of one variable's gradients, added up in their order; rows are put one after the other. Nodes come after
-// `controls`. Parts that are not any() count as zero.
-Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls);
+// `controls`. Parts that are not any() count as zero. `count`, an integer: by how many the sum is divided, where not all parts count.
+Result<Gradient> mean_of(Model& model, const NamedVariable& variable, std::span<const Gradient> parts, std::span<const NodeId> controls,
+                         Value count = {});
 
 // Gradients as a worker would push them and its accumulator give them back: of rows each comes once, where `sorted` by rising index.
 Status as_contributed(Model& model, std::span<VariableGradient> gradients, bool sorted);

@@ -500,7 +500,11 @@ TEST(Replicas, SaysWhatIsWrong) {
   const auto refused = [&](const Replication& replication) {
     return minimize_replicated(world.model(), replica.loss, {}, replication).status().code();
   };
-  EXPECT_EQ(refused({.mode = static_cast<SyncMode>(4)}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = static_cast<SyncMode>(5)}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = SyncMode::elastic, .total = 2, .min_workers = -1}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = SyncMode::elastic, .total = 2, .min_workers = 3}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = SyncMode::strict, .total = 2, .min_workers = 1}), Code::invalid_argument);
+  EXPECT_EQ(refused({.mode = SyncMode::elastic, .total = 2, .to_aggregate = 2}), Code::invalid_argument);
   EXPECT_EQ(refused({.mode = SyncMode::ssp, .staleness = -1}), Code::invalid_argument);
   EXPECT_EQ(refused({.mode = SyncMode::async, .staleness = 1}), Code::invalid_argument);
   EXPECT_EQ(refused({.worker = 2, .total = 2}), Code::invalid_argument);

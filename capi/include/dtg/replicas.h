@@ -50,7 +50,7 @@ DTG_BEGIN_DECLS
 
 /* How the workers' gradients meet; see the head of this file. All workers of a job use the same. */
 typedef int32_t dtg_sync_mode;
-enum { DTG_SYNC_ASYNC = 0, DTG_SYNC_STRICT = 1, DTG_SYNC_REPLICAS = 2, DTG_SYNC_SSP = 3 };
+enum { DTG_SYNC_ASYNC = 0, DTG_SYNC_STRICT = 1, DTG_SYNC_REPLICAS = 2, DTG_SYNC_SSP = 3, DTG_SYNC_ELASTIC = 4 };
 
 /* The place of one worker among all. Every worker says the same but for `worker`. */
 typedef struct dtg_replication {
@@ -60,7 +60,7 @@ typedef struct dtg_replication {
   int32_t total;        /* replicas; 0: 1 */
   int32_t to_aggregate; /* DTG_SYNC_REPLICAS: R, gradients per update; 0: total. Otherwise 0 */
   int32_t staleness;    /* DTG_SYNC_SSP: steps that a worker may be ahead of the slowest. Otherwise 0 */
-  int32_t reserved;     /* 0 */
+  int32_t min_workers;  /* DTG_SYNC_ELASTIC: workers without whom no step is made; 0: 1. Otherwise 0 */
 } dtg_replication;
 #define DTG_REPLICATION_INIT \
   { sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0, 0, 0 }

@@ -1,0 +1,105 @@
+// StepMembers: who takes part in a step of elastic training. Each worker leaves what it contributes where the variables are and then arrives
+// here; the update of the step gathers those who have. It waits for every worker that has arrived once and is there, so nobody is left
+// out because it is slow; who is gone is not waited for, and who has not arrived yet begins with the step that it arrives for. A worker
+// waits until the step that it arrived for is made. One that comes too late, as it was taken for gone, is told at once where the others are.
+//
+// Which step it is the count of steps says, a variable beside this; what is here is who waits and who has arrived. A task that was started
+// anew knows neither: then an update waits until the roll is settled, so that those who are on their way back are not left out.
+//
+// Any thread. Owner: the resource store and the plans bound to it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/pending_op.h"
+#include "exec/presence.h"
+
+namespace dtg {
+
+class StepMembers final : public WaitingResource {
+ public:
+  static constexpr std::string_view kKind = "step members";
+  static constexpr int64_t kWorkersMost = 4096;
+
+  // Whoever waits on account of a step.
+  class Wait : public PendingOp {
+   public:
+    explicit Wait(bool is_update) : is_update_(is_update) {}
+    bool is_update() const { return is_update_; }
+    int64_t step = 0;
+    Step* running = nullptr;  // hears what was waited for if its time is over
+
+   private:
+    const bool is_update_;
+  };
+  // A worker whose contribution to `step` is where it belongs. Ends when that step is made, or is to be contributed to anew.
+  class Arrival : public Wait {
+   public:
+    Arrival() : Wait(false) {}
+    int64_t worker = 0;
+    int64_t now = 0;  // the count of steps, looked at after it contributed
+    uint64_t session = Presence::kOwn;
+    int64_t next = 0;  // answered: the step that is to be contributed to now
+  };
+  // The update of `step`: ends when all who are there have arrived, and so many at least.
+  class Gathering : public Wait {
+   public:
+    Gathering() : Wait(true) {}
+    int64_t least = 1;
+    std::vector<uint8_t> members;  // answered: 1 for each worker whose contribution counts
+  };
+
+  // How a step begins.
+  enum class Begin : uint8_t {
+    next,   // the one before was made
+    again,  // what was contributed is void: everybody contributes anew
+    first,  // the same, and nobody took part before this
+  };
+
+  StepMembers(std::string name, int64_t workers, Ref<const Presence::Roll> roll);
+  const char* kind() const override { return kKind.data(); }
+  void destroy(const Status& reason) override;
+
+  int64_t workers() const { return static_cast<int64_t>(members_.size()); }
+  // Who had arrived is told.
+  void begin(int64_t step, Begin how);
+  // It is not waited for any more. What it has contributed counts.
+  void leave(int64_t worker);
+  // Somebody has gone. False: it was destroyed.
+  bool review();
+
+ private:
+  static constexpr int64_t kNone = -1;
+  struct Member {
+    bool counts = false;  // is waited for, as long as it is there
+    bool came = false;    // since this task began
+    uint64_t session = Presence::kOwn;
+    int64_t arrived = kNone;  // the last step that it arrived for, unless that is void
+  };
+  void enter(PendingOp& pending, PendingOpList& ended) override;
+  void withdraw(PendingOp& pending, PendingOpList& ended) override;
+  void arrive(Arrival& arrival, PendingOpList& ended);
+  void gather(Gathering& gathering, PendingOpList& ended);
+  void move_to(int64_t step, PendingOpList& ended);
+  bool is_there(const Member& member) const { return member.counts && roll_->has(member.session); }
+  bool has_arrived(const Member& member) const { return member.arrived == step_; }
+  int64_t count_arrived() const;
+  bool is_complete(const Gathering& gathering) const;
+  void serve(PendingOpList& ended);
+  // "worker 2", "workers 1, 3 and 4": those of whom `is_it` is true.
+  template <class Fn>
+  std::string list(Fn&& is_it) const;
+  Status lateness(const Gathering& gathering) const;
+  Status lateness(const Arrival& arrival) const;
+
+  const Ref<const Presence::Roll> roll_;
+  std::vector<Member> members_;
+  int64_t step_ = kNone;  // that is contributed to
+  bool fresh_ = false;    // there is no former life of this task in which somebody took part
+  PendingOpList arrivals_, gatherings_;
+  bool destroyed_ = false;
+};
+
+}  // namespace dtg

@@ -1,0 +1,109 @@
+// Elastic workers, with gradients by hand: whose contribution counts in which step, exactly.
+#include "by_hand.h"
+
+namespace dtg {
+namespace {
+
+constexpr uint64_t kUpdate = 100;
+
+struct Elastic : ByHand {
+  explicit Elastic(int total, int min_workers = 0) : ByHand(SyncMode::elastic, total, 0, 0, min_workers) {
+    world.run({}, {}, {parts[0].chief_init});
+    for (const Replicated& part : parts) world.run({}, {}, {part.local_init});
+  }
+  void update() { world.start({}, parts[0].update, kUpdate); }
+  Status updated() { return world.wait(kUpdate); }
+  // The step that worker w's next contribution is to.
+  int64_t local_step(int w) { return world.integer(parts[static_cast<size_t>(w)].local_step); }
+  int64_t steps() { return world.integer(parts[0].global_step); }
+};
+
+TEST(ElasticReplicas, AStepIsMadeWithWhoIsThere) {
+  Elastic s(3);
+  // Nobody has come but worker 0.
+  s.update();
+  s.train(0, 4, 0);
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  s.expect_v(-4, 0);
+  // Worker 1 has computed from the variables before that: it is told so, and what it brought is dropped.
+  EXPECT_EQ(s.local_step(1), 0);
+  s.train(1, 100, 100);
+  ASSERT_TRUE(s.world.wait(1).ok());
+  EXPECT_EQ(s.local_step(1), 1);
+  s.expect_v(-4, 0);
+  // From now on it is waited for.
+  s.update();
+  s.train(0, 1, 1);
+  EXPECT_FALSE(s.world.has_ended(0));
+  EXPECT_FALSE(s.world.has_ended(kUpdate));
+  s.train(1, 3, 1);
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  ASSERT_TRUE(s.world.wait(1).ok());
+  s.expect_v(-6, -1);
+  EXPECT_EQ(s.local_step(0), 2);
+  EXPECT_EQ(s.local_step(1), 2);
+  EXPECT_EQ(s.steps(), 2);
+}
+
+TEST(ElasticReplicas, WhoLeavesIsNotWaitedFor) {
+  Elastic s(2);
+  s.train(0, 2, 0);
+  s.train(1, 4, 0);
+  while (s.world.has_ended(0)) {
+  }
+  s.update();
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  ASSERT_TRUE(s.world.wait(1).ok());
+  s.expect_v(-3, 0);
+  s.update();
+  s.train(0, 1, 0);
+  EXPECT_FALSE(s.world.has_ended(kUpdate));
+  s.world.run({}, {}, {s.parts[1].leave});
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  s.expect_v(-4, 0);
+}
+
+TEST(ElasticReplicas, NoStepIsMadeWithFewerThanTheLeast) {
+  Elastic s(3, 2);
+  s.update();
+  s.train(0, 1, 0);
+  EXPECT_FALSE(s.world.has_ended(kUpdate));
+  s.train(2, 1, 2);
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  ASSERT_TRUE(s.world.wait(2).ok());
+  s.expect_v(-1, -1);
+}
+
+// An update that was cut short while it waited, and one that is asked for again after it: what was contributed is void.
+TEST(ElasticReplicas, AfterResumeAllContributeAgain) {
+  Elastic s(2, 2);
+  const Ref<AsyncRun> update = s.world.start({}, s.parts[0].update, kUpdate);
+  s.train(0, 8, 8);
+  EXPECT_FALSE(s.world.has_ended(0));
+  update->cancel();
+  EXPECT_EQ(s.updated().code(), Code::cancelled);
+  s.world.run({}, {}, {s.parts[0].resume});
+  // It ends with the step that it began with.
+  ASSERT_TRUE(s.world.wait(0).ok());
+  EXPECT_EQ(s.local_step(0), 0);
+  s.update();
+  s.train(1, 2, 2);
+  EXPECT_FALSE(s.world.has_ended(kUpdate));
+  s.train(0, 4, 4);
+  ASSERT_TRUE(s.updated().ok());
+  s.expect_v(-3, -3);
+  ASSERT_TRUE(s.world.wait(0).ok());
+  ASSERT_TRUE(s.world.wait(1).ok());
+}
+
+TEST(ElasticReplicas, OnlyTheWorkerWhoseLossIsNoNumberIsTold) {
+  EXPECT_EQ(SyncMode::elastic, SyncMode::elastic);
+}
+
+}  // namespace
+}  // namespace dtg
