@@ -76,6 +76,7 @@ void fill_replicated(const Graph& graph, const Replicated& added, dtg_replicated
   answer.learning_rate = to_c(added.learning_rate);
   answer.gradient_norm = to_c(added.gradient_norm);
   answer.leave = target(added.leave);
+  if (added.members.valid()) answer.members = to_c(added.members);
   if (added.clock.valid()) answer.clock = to_c(added.clock);
 }
 

@@ -52,12 +52,13 @@ NodeId ElasticSteps::begin(Value step, const char* how, std::span<const NodeId> 
   return build_.node("_BeginStep", std::array{handle_, step}, std::array{Attr{"how", std::string(how)}}, name, after);
 }
 
-void ElasticSteps::gather() {
+Value ElasticSteps::gather() {
   gathered_step_ = read_step({}, "step_to_make");
-  if (!build_.ok()) return;
+  if (!build_.ok()) return {};
   const ColocationScope beside(graph_, step_.handle.node());
   const Attr attrs[] = {{"workers", int64_t{replication_.total}}, {"least", int64_t{std::max(replication_.min_workers, 1)}}};
   members_ = build_.op("_GatherStep", std::array{handle_, gathered_step_}, attrs, "gather");
+  return members_;
 }
 
 Gradient ElasticSteps::take(const VariableGradient& each, Value accumulator, int32_t worker) {

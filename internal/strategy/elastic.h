@@ -26,10 +26,9 @@ class ElasticSteps {
 
   // The chief. `how`: as the op _BeginStep says it.
   NodeId begin(Value step, const char* how, std::span<const NodeId> after, std::string_view name);
-  // Waits for all who are there. What follows is made from that.
-  void gather();
+  // Waits for all who are there; bool by worker. What follows is made from that.
+  Value gather();
   Gradient take(const VariableGradient& each, Value accumulator, int32_t worker);
-  Value members() const { return members_; }
   Value count() const { return members_.sibling(1); }
 
  private:

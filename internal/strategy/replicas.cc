@@ -416,7 +416,7 @@ class Replicas {
     DTG_TRY(build_.status().with_context("replicate, chief"));
     out_.resume = elastic() ? steps_->begin(now, "again", moved, "resume")
                             : give_tokens(now, std::max(required(), replication_.total), moved, "resume");
-    if (elastic()) steps_->gather();
+    if (elastic()) out_.members = steps_->gather();
     DTG_TRY(built().with_context("replicate, chief"));
     DTG_ASSIGN(const std::vector<VariableGradient> means, take_all(own, accumulators));
     DTG_TRY(apply_means(means, moved));

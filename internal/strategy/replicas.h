@@ -59,6 +59,7 @@ struct Replicated {
   // int64: the step whose variables the gradients of this run are computed from, and what it knows at its end: async and ssp,
   // the count right after its own update, so that next_step - 1 - local_step is its staleness; otherwise its token.
   Value local_step, next_step;
+  Value members;                  // elastic, the chief: bool by worker, part of `update`: whose contributions made the step
   Value clock;                    // ssp: int64, the worker's own at the end of the step
   Value learning_rate;            // float scalar
   Value gradient_norm;            // float32, of this worker's own gradients; costs nothing unless fetched

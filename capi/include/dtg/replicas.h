@@ -82,9 +82,10 @@ typedef struct dtg_replicated {
   dtg_value leave;         /* target: DTG_SYNC_SSP, a worker that makes no more steps but stays connected */
   dtg_value clock;         /* int64 scalar, part of `train`: DTG_SYNC_SSP, the worker's clock: the steps that it has made, counted
                               from where it began. Otherwise {0} */
+  dtg_value members;       /* bool[total], part of `update`: DTG_SYNC_ELASTIC, whose contributions made the step. Otherwise {0} */
 } dtg_replicated;
 /* clang-format off */
-#define DTG_REPLICATED_INIT {sizeof(dtg_replicated), {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}}
+#define DTG_REPLICATED_INIT {sizeof(dtg_replicated), {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}, {0}}
 /* clang-format on */
 
 /* Adds one worker's share of training on `loss`: gradients with respect to every trainable variable so far, and what `mode`
