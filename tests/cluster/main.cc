@@ -1,6 +1,6 @@
 // The test program, and with "--serve CLUSTER JOB TASK [KEY]" the other processes of a cluster: a server that lives until
 // its standard input ends, so that no test leaves one behind. With "--work TARGET" a worker that runs steps there, with
-// "--meet CLUSTER TASK BARRIER" one that waits there for the others.
+// "--meet CLUSTER TASK BARRIER" one that waits there for the others, with "--elastic CLUSTER TASK LEAST" one of elastic training.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "cluster/server.h"
+#include "elastic.h"
 #include "session/runtime.h"
 #include "steps.h"
 
@@ -70,6 +71,20 @@ int meet(const char* cluster, const char* task, const char* barrier) {
   return status.ok() ? 0 : 1;
 }
 
+// Trains until its input ends. What it misses because it was taken for gone, or lost a server, it leaves to those who were there.
+int train(const char* cluster, const char* task, const char* least) {
+  using namespace dtg;
+  ElasticWorker worker(cluster, std::atoi(task), std::atoi(least));
+  Status status = worker.begin();
+  pollfd input = {0, POLLIN, 0};
+  while (status.ok() && ::poll(&input, 1, 0) == 0) {
+    status = worker.train();
+    if (status.code() == Code::unavailable || status.code() == Code::aborted) status = worker.join();
+  }
+  if (!status.ok()) fprintf(stderr, "worker %s: %s\n", task, status.message().c_str());
+  return status.ok() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -77,6 +92,7 @@ int main(int argc, char** argv) {
     return serve(argv[2], argv[3], argv[4], argc > 5 ? argv[5] : "", argc > 6 ? argv[6] : "");
   if (argc == 3 && std::string(argv[1]) == "--work") return work(argv[2]);
   if (argc == 5 && std::string(argv[1]) == "--meet") return meet(argv[2], argv[3], argv[4]);
+  if (argc == 5 && std::string(argv[1]) == "--elastic") return train(argv[2], argv[3], argv[4]);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

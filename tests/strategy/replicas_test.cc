@@ -69,16 +69,16 @@ struct Replica {
   Value x, y, ids, loss;
 };
 
-// N workers of a strict cluster, in one graph.
+// N workers of a strict cluster, or of an elastic one, in one graph.
 struct Strict {
-  Strict(Net net, const Optimizer& optimizer, int workers = kWorkers) : world(workers) {
+  Strict(Net net, const Optimizer& optimizer, int workers = kWorkers, SyncMode mode = SyncMode::strict) : world(workers) {
     for (int w = 0; w < workers; ++w) {
       if (w > 0) world.model().next_tower();
       replicas.emplace_back(world, net, w, kShard);
     }
     for (int w = 0; w < workers; ++w) {
       const Value loss = replicas[static_cast<size_t>(w)].loss;
-      const Replication share{.mode = SyncMode::strict, .worker = w, .total = workers};
+      const Replication share{.mode = mode, .worker = w, .total = workers};
       if (net != Net::normed) {
         parts.push_back(good(minimize_replicated(world.model(), loss, optimizer, share)));
         continue;
@@ -152,25 +152,42 @@ Bits train_strictly(Net net, const Optimizer& optimizer, std::array<int, kWorker
   return s.world.bits();
 }
 
-Bits train_towers(Net net, const Optimizer& optimizer, int steps) {
+Bits train_towers(Net net, const Optimizer& optimizer, int steps, std::vector<int> members = {0, 1, 2}) {
   ReplicaWorld world(kWorkers);
   std::vector<Replica> towers;
   std::vector<Value> losses;
   for (int w = 0; w < kWorkers; ++w) {
     if (w > 0) world.model().next_tower();
     towers.emplace_back(world, net, w, kShard);
-    losses.push_back(towers.back().loss);
+    if (std::ranges::find(members, w) != members.end()) losses.push_back(towers.back().loss);
   }
   const Training training = good(minimize_towers(world.model(), losses, optimizer));
   world.init();
   for (int step = 0; step < steps; ++step) {
     ReplicaWorld::Feeds feeds;
-    for (int w = 0; w < kWorkers; ++w) {
+    for (const int w : members) {
       for (auto& feed : towers[static_cast<size_t>(w)].feeds(step, w * kShard)) feeds.push_back(std::move(feed));
     }
     world.run(feeds, {}, {training.train});
   }
   return world.bits();
+}
+
+// Steps of an elastic cluster that are made by these workers alone.
+Bits train_elastically(Net net, const Optimizer& optimizer, std::vector<int> members, int steps) {
+  Strict s(net, optimizer, kWorkers, SyncMode::elastic);
+  for (int step = 0; step < steps; ++step) {
+    for (const int w : members) {
+      s.train(w, step);
+      if (!s.contributed(w)) ADD_FAILURE() << "worker " << w << " has not contributed";
+    }
+    // The last one's arrival comes behind its contribution; that of the others is long over.
+    s.world.start({}, s.parts[0].update, 99);
+    s.join({99});
+    for (const int w : members) s.join({w});
+  }
+  EXPECT_EQ(s.world.integer(s.parts[0].global_step), steps);
+  return s.world.bits();
 }
 
 Bits train_joined(Net net, const Optimizer& optimizer, int steps) {
@@ -257,6 +274,7 @@ TEST_P(EveryKind, LeavesTheSameBitsByTowersAndStrictWorkers) {
   const Bits towers = train_towers(c.net, optimizer, kFew);
   expect_equal_bits(train_strictly(c.net, optimizer, {2, 0, 1}, true, kFew), towers);
   expect_equal_bits(train_strictly(c.net, optimizer, {1, 0, 2}, false, kFew), towers);
+  expect_equal_bits(train_elastically(c.net, optimizer, {2, 0, 1}, kFew), towers);
   const Bits joined = train_joined(c.net, optimizer, kFew);
   EXPECT_EQ(joined.size(), towers.size());
   // Lion's steps are signs: where a mean is nothing but rounding, so is its sign.
@@ -311,6 +329,19 @@ TEST(StrictReplicas, ClippedRowsMatchTowers) {
   const Bits towers = train_towers(Net::embedding, clipped, 10);
   expect_equal_bits(train_strictly(Net::embedding, clipped, {2, 1, 0}, false, 10), towers);
   EXPECT_LT(farthest(towers, train_joined(Net::embedding, clipped, 10)), 1e-6);
+}
+
+// Of three workers those that are there make the step, and who is not adds nothing to it.
+TEST(ElasticReplicas, FewerMembersMatchFewerTowers) {
+  const Optimizer adam{.kind = Optimizer::Kind::adam, .learning_rate = {}, .rate = 0.01, .clip_norm = 0.5};
+  for (const Net net : {Net::dense, Net::embedding}) {
+    for (const std::vector<int>& members : {std::vector{0}, {1, 2}, {0, 2}, {2, 1, 0}}) {
+      std::vector<int> sorted = members;
+      std::ranges::sort(sorted);
+      SCOPED_TRACE(::testing::Message() << (net == Net::dense ? "dense" : "rows") << ", " << members.size() << " from " << members[0]);
+      expect_equal_bits(train_elastically(net, adam, members, 6), train_towers(net, adam, 6, sorted));
+    }
+  }
 }
 
 const Optimizer kPlain{.kind = Optimizer::Kind::momentum, .learning_rate = {}, .rate = 0.1, .momentum = 0.5};
