@@ -1,7 +1,8 @@
-// StepMembers: who takes part in a step of elastic training. Each worker leaves what it contributes where the variables are and then arrives
-// here; the update of the step gathers those who have. It waits for every worker that has arrived once and is there, so nobody is left
-// out because it is slow; who is gone is not waited for, and who has not arrived yet begins with the step that it arrives for. A worker
-// waits until the step that it arrived for is made. One that comes too late, as it was taken for gone, is told at once where the others are.
+// StepMembers: who takes part in a step of elastic training. Each worker leaves what it contributes where the variables are and then
+// arrives here; the update of the step gathers those who have. It waits for every worker that has arrived once and is there, so nobody is
+// left out because it is slow; who is gone is not waited for, and who has not arrived yet begins with the step that it arrives for. A
+// worker waits until the step that it arrived for is made. One that comes too late, as it was taken for gone, is told at once where the
+// others are.
 //
 // Which step it is the count of steps says, a variable beside this; what is here is who waits and who has arrived. A task that was started
 // anew knows neither: then an update waits until the roll is settled, so that those who are on their way back are not left out.

@@ -40,8 +40,9 @@ Result<bool> take(RunContext& c, Accumulator& accumulator, Accumulator::Taken& t
   const bool there = accumulator.close_step(step, wanted, taken);
   note_change(c.step());
   if (there) return wanted;
-  return unavailable("what worker %lld contributed to step %lld is not in \"%s\" any more, whose task was started anew; all contribute again",
-                     static_cast<long long>(worker), static_cast<long long>(step), accumulator.name().c_str());
+  return unavailable(
+      "what worker %lld contributed to step %lld is not in \"%s\" any more, whose task was started anew; all contribute again",
+      static_cast<long long>(worker), static_cast<long long>(step), accumulator.name().c_str());
 }
 
 template <class T>

@@ -6,7 +6,8 @@
 
 namespace dtg::ops {
 
-[[gnu::cold]] void register_step_members(OpTable& ops, KernelTable& kernels);  // _StepMembers _ArriveAtStep _GatherStep _BeginStep _LeaveSteps
+[[gnu::cold]] void register_step_members(OpTable& ops,
+                                         KernelTable& kernels);  // _StepMembers _ArriveAtStep _GatherStep _BeginStep _LeaveSteps
 [[gnu::cold]] void register_contribution(OpTable& ops, KernelTable& kernels);  // _TakeContribution _TakeRowsContribution
 
 }  // namespace dtg::ops

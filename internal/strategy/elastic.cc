@@ -73,4 +73,10 @@ Gradient ElasticSteps::take(const VariableGradient& each, Value accumulator, int
   return {.dense = {}, .values = first.sibling(1), .indices = first, .dense_shape = first.sibling(2)};
 }
 
+Gradient ElasticSteps::counting(const NamedVariable& contributions) {
+  if (!build_.ok()) return {};
+  const ColocationScope beside(graph_, contributions.handle.node());
+  return {.dense = build_.neg(build_.cast(members_, contributions.dtype)), .values = {}, .indices = {}, .dense_shape = {}};
+}
+
 }  // namespace dtg

@@ -30,6 +30,8 @@ class ElasticSteps {
   Value gather();
   Gradient take(const VariableGradient& each, Value accumulator, int32_t worker);
   Value count() const { return members_.sibling(1); }
+  // A gradient that moves the variable, an element per worker, by one for each member.
+  Gradient counting(const NamedVariable& contributions);
 
  private:
   Value read_step(std::span<const NodeId> after, std::string_view name);

@@ -7,6 +7,7 @@
 
 #include "nn/clipping.h"
 #include "nn/scope.h"
+#include "strategy/bounded.h"
 #include "strategy/elastic.h"
 #include "strategy/remedy.h"
 #include "strategy/towers.h"
@@ -107,9 +108,14 @@ class Replicas {
   Status apply_in_bounds(std::vector<VariableGradient>& own) {
     out_.local_step = read_step({}, "step_before");
     DTG_TRY(check_loss(own));
-    DTG_TRY(add_clocks());
-    const Value may_apply = await_clocks({}, "may_apply");
-    DTG_TRY(build_.status().with_context("replicate"));
+    BoundedSteps bounds(model_, step_, replication_);
+    DTG_ASSIGN(const NodeId may_begin, bounds.add(&out_.leave));
+    {
+      const ColocationScope at_home(graph_, home_);
+      out_.local_init = build_.node("NoOp", {}, {}, "local_init", {&may_begin, 1});
+    }
+    const Value may_apply = bounds.await({}, "may_apply");
+    DTG_TRY(bounds.status().with_context("replicate"));
     NodeId applied = kNoNode;
     {
       const ControlScope after(graph_, may_apply.node());
@@ -117,69 +123,12 @@ class Replicas {
     }
     out_.next_step = read_step({&applied, 1}, "step_after");
     // Others take it that all updates of a clock below this one's are in the variables.
-    const NodeId counted = set_clock("ResourceScatterAdd", build_.integer(1, DType::i64), {&applied, 1}, "count_step");
-    out_.clock = await_clocks({&counted, 1}, "may_go_on");
+    const NodeId counted = bounds.count({&applied, 1});
+    out_.clock = bounds.await({&counted, 1}, "may_go_on");
+    DTG_TRY(bounds.status().with_context("replicate"));
     const ColocationScope at_home(graph_, home_);
     out_.train = build_.node("NoOp", {}, {}, "train", std::array{out_.clock.node()});
     return build_.status().with_context("replicate");
-  }
-
-  // The clocks and who waits for them, beside the global step; and how a worker comes and leaves.
-  Status add_clocks() {
-    constexpr const char* kName = "sync/clocks";
-    if (const NamedVariable* const known = model_.find(kName)) {
-      clocks_ = *known;
-    } else {
-      DTG_ASSIGN(clocks_, model_.add_variable({.name = kName,
-                                               .dtype = DType::i64,
-                                               .shape = Shape::of({replication_.total}),
-                                               .initializer = Initializer::constant(-1),
-                                               .trainable = false,
-                                               .colocate = step_.handle.node(),
-                                               .absolute = true}));
-    }
-    {
-      const NameScope root(graph_, "");
-      const ColocationScope beside(graph_, step_.handle.node());
-      waiting_ = build_.op("_StepClocks", {}, {{"workers", int64_t{replication_.total}}, {"shared_name", "sync/waiting"}},
-                           graph_.unique_name("sync/waiting"));
-    }
-    const Value joined = ask_clocks("_JoinClocks", {}, {}, "join");
-    const NodeId begun = set_clock("ResourceScatterUpdate", joined, {}, "begin_clock");
-    const NodeId may_begin = await_clocks({&begun, 1}, "may_begin").node();
-    const NodeId gone = set_clock("ResourceScatterUpdate", build_.integer(-1, DType::i64), {}, "end_clock");
-    DTG_TRY(build_.status());
-    {
-      const ColocationScope beside(graph_, step_.handle.node());
-      out_.leave = build_.node("_LeaveClocks", std::array{waiting_}, std::array{own_worker()}, "leave", {&gone, 1});
-    }
-    const ColocationScope at_home(graph_, home_);
-    out_.local_init = build_.node("NoOp", {}, {}, "local_init", {&may_begin, 1});
-    return build_.status();
-  }
-
-  Attr own_worker() const { return {"worker", int64_t{replication_.worker}}; }
-
-  Value ask_clocks(std::string_view op, std::span<const Attr> attrs, std::span<const NodeId> after, std::string_view name) {
-    if (!build_.ok()) return {};
-    const ColocationScope beside(graph_, step_.handle.node());
-    const Value now = build_.op("ReadVariableOp", std::array{clocks_.handle}, std::array{Attr{"dtype", DType::i64}}, {}, after);
-    std::vector<Attr> all(attrs.begin(), attrs.end());
-    all.push_back(own_worker());
-    return build_.op(op, std::array{waiting_, now}, all, name);
-  }
-
-  Value await_clocks(std::span<const NodeId> after, std::string_view name) {
-    const Attr staleness{"staleness", int64_t{replication_.staleness}};
-    return ask_clocks("_AwaitClocks", {&staleness, 1}, after, name);
-  }
-
-  // This worker's.
-  NodeId set_clock(std::string_view op, Value to, std::span<const NodeId> after, std::string_view name) {
-    if (!build_.ok()) return kNoNode;
-    const ColocationScope beside(graph_, step_.handle.node());
-    return build_.node(op, std::array{clocks_.handle, build_.integer(replication_.worker), to},
-                       std::array{Attr{"dtype", DType::i64}, Attr{"Tindices", DType::i32}}, name, after);
   }
 
   // --- the loss ---
@@ -224,7 +173,7 @@ class Replicas {
 
   Status contribute(std::vector<VariableGradient>& own) {
     add_local_step();
-    if (elastic()) steps_.emplace(graph_, step_, replication_);
+    if (elastic()) DTG_TRY(add_members(own));
     else tokens_.push_back(strict() ? token_queue(replication_.worker) : token_queue(-1));
     DTG_TRY(build_.status());
     contributed_step_ = out_.local_step;
@@ -240,6 +189,24 @@ class Replicas {
     if (strict()) DTG_TRY(add_repetition(std::move(pushed), taken));
     if (elastic()) DTG_TRY(add_elastic_repetition(std::move(pushed)));
     return replication_.worker == 0 ? direct(own) : Status();
+  }
+
+  // Whose contributions were applied how often counts a variable, in the update itself and as what is counted with a moving mean is.
+  Status add_members(std::span<const VariableGradient> own) {
+    constexpr const char* kName = "sync/contributions";
+    if (const NamedVariable* const known = model_.find(kName)) {
+      contributions_ = *known;
+    } else {
+      DTG_ASSIGN(contributions_, model_.add_variable({.name = kName,
+                                                      .dtype = DType::f64,
+                                                      .shape = Shape::of({replication_.total}),
+                                                      .initializer = Initializer::zeros(),
+                                                      .trainable = false,
+                                                      .colocate = own[0].variable.handle.node(),
+                                                      .absolute = true}));
+    }
+    steps_.emplace(graph_, step_, replication_);
+    return steps_->status();
   }
 
   // A step that was cut short may be made once more: an accumulator takes the last of a worker's contributions to a step and none to one
@@ -418,7 +385,8 @@ class Replicas {
                             : give_tokens(now, std::max(required(), replication_.total), moved, "resume");
     if (elastic()) out_.members = steps_->gather();
     DTG_TRY(built().with_context("replicate, chief"));
-    DTG_ASSIGN(const std::vector<VariableGradient> means, take_all(own, accumulators));
+    DTG_ASSIGN(std::vector<VariableGradient> means, take_all(own, accumulators));
+    if (elastic()) means.push_back({contributions_, steps_->counting(contributions_), 1});
     DTG_TRY(apply_means(means, moved));
     DTG_TRY(add_remedy(graph_, out_.update, {.first = out_.resume, .effects = {}, .units = out_.units, .begin_units = out_.begin_units}));
     out_.chief_init = strict()    ? together(moved, "chief_init")
@@ -526,9 +494,8 @@ class Replicas {
   const Value loss_;   // to be checked; invalid where none is
   NamedVariable step_;
   Value local_step_;
-  NamedVariable clocks_;           // ssp: of all workers
-  Value waiting_;                  // and who waits for them
   std::optional<ElasticSteps> steps_;
+  NamedVariable contributions_;    // elastic: by worker, how many of its have been applied
   std::vector<Value> tokens_;      // of this worker; the chief: of all
   std::vector<Value> all_tokens_;  // strict, with a loss to be checked: of all, by worker
   Value contributed_step_;         // that contributions are said to be of

@@ -17,13 +17,14 @@
 //             `staleness` behind. Its reads are then of values in which all updates of clocks below that are. A step whose wait was cut
 //             short is made up for before the next one is applied. Workers that are gone for a second (or silent for T_dead and that
 //             second) are not waited for; one that comes, or comes back, begins where the slowest is (exec/step_clocks.h).
-// elastic     As strict, but a step is made with who is there: of every worker that has contributed to a step since it came, and is connected,
+// elastic     As strict, but a step is made with who is there: of every worker that has contributed to a step since it came, and is
+// connected,
 //             the update waits for the contribution, and of nobody else. When it has them, and `min_workers` at least, it decides who
 //             contributes (exec/step_members.h), takes just theirs from the accumulators of all tasks, adds them in the order of the
 //             workers and divides by how many they are: bits are those of a replay with the same members in each step. A worker leaves its
 //             gradients first and arrives behind that, at the task of the global step; it ends its step when that is made, with or
-//             without it. What it contributed too late is dropped. A worker that is gone for a second (or silent for T_dead and that second)
-//             is not waited for any more.
+//             without it. What it contributed too late is dropped. A worker that is gone for a second (or silent for T_dead and that
+//             second) is not waited for any more.
 //
 // Targets and their order: the chief gives the variables their values, runs chief_init once, then update again and
 // again; each worker waits for the variables, runs local_init once, then train again and again. A worker that restarts

@@ -22,8 +22,12 @@ struct ElasticWorker {
     return 0.1f * static_cast<float>(worker + 1) + 0.013f * static_cast<float>(step % 17) - 0.07f * static_cast<float>(element);
   }
 
-  ElasticWorker(const std::string& cluster, int number, int least)
-      : runtime(Runtime::create({.compute_threads = 1}).take()), graph(Graph::create(&runtime->ops()).take()), worker(number) {
+  // `all_same`: all contribute the same to every step, so that the mean does not hang on who takes part.
+  ElasticWorker(const std::string& cluster, int number, int least, bool all_same = false)
+      : same(all_same),
+        runtime(Runtime::create({.compute_threads = 1}).take()),
+        graph(Graph::create(&runtime->ops()).take()),
+        worker(number) {
     Server::Options options;
     options.cluster = ClusterSpec::parse(cluster).take();
     options.job = "worker";
@@ -44,7 +48,8 @@ struct ElasticWorker {
     std::vector<VariableGradient> own;
     for (int ps = 0; ps < 2; ++ps) {
       graph->push_device("/job:ps/task:" + std::to_string(ps));
-      auto made = model->add_variable({.name = "v" + std::to_string(ps), .shape = Shape::of({kCount}), .initializer = Initializer::zeros()});
+      auto made =
+          model->add_variable({.name = "v" + std::to_string(ps), .shape = Shape::of({kCount}), .initializer = Initializer::zeros()});
       if (ps == 0) DTG_TRY(model->global_step().status());
       DTG_TRY(graph->pop_device());
       DTG_ASSIGN(variables.emplace_back(), std::move(made));
@@ -86,7 +91,7 @@ struct ElasticWorker {
   // One step; `step` is the next one then.
   Status train(int64_t timeout_ns = 60 * kSecond) {
     std::array<float, kCount> values;
-    for (int i = 0; i < kCount; ++i) values[static_cast<size_t>(i)] = gradient(worker, step, i);
+    for (int i = 0; i < kCount; ++i) values[static_cast<size_t>(i)] = same ? 0.25f : gradient(worker, step, i);
     const Tensor tensor = Tensor::of<float>(Shape::of({kCount}), values).take();
     const Tensor* const feeds = &tensor;
     std::vector<Tensor> next(1);
@@ -100,6 +105,7 @@ struct ElasticWorker {
     return {};
   }
 
+  const bool same;
   const Ref<Runtime> runtime;
   const Ref<Graph> graph;
   const int worker;

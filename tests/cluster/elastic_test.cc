@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <random>
 #include <thread>
 
 #include "process.h"
@@ -19,20 +20,20 @@ using std::chrono::steady_clock;
 using Members = std::vector<bool>;
 
 struct ElasticProcess : OtherProcess {
-  ElasticProcess(const std::string& cluster, int task, int least)
-      : OtherProcess({"--elastic", cluster, std::to_string(task), std::to_string(least)}) {}
+  explicit ElasticProcess(std::vector<std::string> words) : OtherProcess(std::move(words)) {}
 };
 
 class ElasticJob : public ::testing::Test {
  protected:
-  void serve(int least) {
+  void serve(int least, bool all_same = false) {
     ::chmod(scratch_.path().c_str(), 0700);
     const auto at = [&](const std::string& name) { return "unix:" + (scratch_ / name); };
     cluster_ = "ps=" + at("ps0") + "," + at("ps1") + ";worker=";
     for (int w = 0; w < ElasticWorker::kWorkers; ++w) cluster_ += (w ? "," : "") + at("w" + std::to_string(w));
     least_ = least;
+    same_ = all_same;
     for (int p = 0; p < 2; ++p) start_ps(p);
-    chief_ = std::make_unique<ElasticWorker>(cluster_, 0, least);
+    chief_ = std::make_unique<ElasticWorker>(cluster_, 0, least, all_same);
     const Status begun = chief_->begin();
     ASSERT_TRUE(begun.ok()) << begun.message();
     queue_ = CompletionQueue::create().take();
@@ -43,10 +44,18 @@ class ElasticJob : public ::testing::Test {
       if (worker) worker->kill();
     }
   }
-  void start_ps(int p) {
-    servers_[p] = std::make_unique<ServerProcess>(cluster_, "ps", p, scratch_ / ("state" + std::to_string(p)));
+  void start_ps(int p) { servers_[p] = std::make_unique<ServerProcess>(cluster_, "ps", p, scratch_ / ("state" + std::to_string(p))); }
+  void start(int w) {
+    std::vector<std::string> words = {"--elastic", cluster_, std::to_string(w), std::to_string(least_)};
+    if (same_) words.push_back("same");
+    workers_[w] = std::make_unique<ElasticProcess>(std::move(words));
   }
-  void start(int w) { workers_[w] = std::make_unique<ElasticProcess>(cluster_, w, least_); }
+  std::vector<Tensor> read(std::vector<Value> values) {
+    std::vector<Tensor> held(values.size());
+    const Status status = chief_->run(values, kNoNode, &held);
+    EXPECT_TRUE(status.ok()) << status.message();
+    return held;
+  }
 
   // The chief's update and its own contribution to it; how long that took.
   double make_step() {
@@ -102,9 +111,14 @@ class ElasticJob : public ::testing::Test {
         wanted[static_cast<size_t>(i)] -= moved;
       }
     }
+    std::array<double, ElasticWorker::kWorkers> members{};
+    for (const Members& who : trace_) {
+      for (size_t w = 0; w < members.size(); ++w) members[w] += who[w] ? 1 : 0;
+    }
+    const std::vector<Tensor> counted = read({chief_->model->find("sync/contributions")->read});
+    EXPECT_EQ(std::memcmp(counted[0].data(), members.data(), sizeof members), 0) << "counted otherwise";
     for (const NamedVariable& variable : chief_->variables) {
-      std::vector<Tensor> held(1);
-      ASSERT_TRUE(chief_->run({&variable.read, 1}, kNoNode, &held).ok());
+      const std::vector<Tensor> held = read({variable.read});
       EXPECT_EQ(std::memcmp(held[0].data(), wanted.data(), sizeof wanted), 0) << variable.name << ", " << trace_.size() << " steps";
     }
   }
@@ -112,6 +126,7 @@ class ElasticJob : public ::testing::Test {
   Scratch scratch_;
   std::string cluster_;
   int least_ = 1;
+  bool same_ = false;
   std::unique_ptr<ServerProcess> servers_[2];
   std::unique_ptr<ElasticWorker> chief_;
   std::unique_ptr<ElasticProcess> workers_[ElasticWorker::kWorkers];
@@ -157,11 +172,11 @@ TEST_F(ElasticJob, GoesOnWithWhoIsThere) {
 TEST_F(ElasticJob, WaitsForTheLeastAndSaysForWhom) {
   serve(2);
   // Without an update nobody has asked for it.
-  Status late = chief_->train(300'000'000);
+  Status late = chief_->train(1'500'000'000);
   EXPECT_EQ(late.code(), Code::deadline_exceeded);
   EXPECT_NE(late.message().find("does the chief run its update?"), std::string::npos) << late.message();
   std::vector<Tensor> members(1);
-  late = chief_->run({&chief_->added.members, 1}, chief_->added.update, &members, 300'000'000);
+  late = chief_->run({&chief_->added.members, 1}, chief_->added.update, &members, 1'500'000'000);
   EXPECT_EQ(late.code(), Code::deadline_exceeded);
   EXPECT_NE(late.message().find("step 0 has 1 contributions, of 2 at least; never came: workers 1, 2 and 3"), std::string::npos)
       << late.message();
@@ -179,6 +194,60 @@ TEST_F(ElasticJob, WaitsForTheLeastAndSaysForWhom) {
   other.join();
   make_steps(5);
   expect_replayed();
+}
+
+// Whoever dies, servers and workers: the steps go on, and each is applied once on every task, with what it is counted by.
+TEST_F(ElasticJob, EveryStepIsAppliedOnceWhoeverIsKilled) {
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  serve(1, true);
+  for (const int w : {1, 2, 3}) start(w);
+  const Ref<AsyncRun> updates = chief_->session->run_repeatedly({&chief_->added.update, 1}, queue_, 0).take();
+  std::atomic<bool> ends{false};
+  std::thread trains([&] {
+    while (!ends) {
+      Status status = chief_->train();
+      if (status.code() == Code::unavailable || status.code() == Code::aborted) {
+        status = recover(*chief_->model, chief_->added, *chief_->session, system_clock(), Deadline::after(system_clock(), 60 * kSecond));
+        if (status.ok()) status = chief_->join();
+      }
+      EXPECT_TRUE(status.ok()) << status.message();
+      if (!status.ok()) return;
+    }
+  });
+  for (int i = 0; i < 24; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<int>(50, 400)(random)));
+    if (const int which = std::uniform_int_distribution<int>(0, 4)(random); which < 2) {
+      servers_[which]->kill();
+      start_ps(which);
+    } else {
+      workers_[which - 1]->kill();
+      start(which - 1);
+    }
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  for (const int w : {1, 2, 3}) workers_[w]->kill();
+  ends = true;
+  trains.join();
+  EXPECT_FALSE(updates->finished());
+  const std::vector<Tensor> held = read(
+      {chief_->added.global_step, chief_->model->find("sync/contributions")->read, chief_->variables[0].read, chief_->variables[1].read});
+  const int64_t steps = held[0].values<int64_t>()[0];
+  double contributions = 0;
+  for (const double one : held[1].values<double>()) {
+    EXPECT_LE(one, static_cast<double>(steps));
+    contributions += one;
+  }
+  EXPECT_GE(contributions, static_cast<double>(steps));
+  std::printf("%lld steps of %.2f workers\n", static_cast<long long>(steps), contributions / static_cast<double>(steps));
+  float wanted = 0;
+  for (int64_t step = 0; step < steps; ++step) wanted -= ElasticWorker::kRate * 0.25f;
+  for (const Tensor& each : {held[2], held[3]}) {
+    for (const float value : each.values<float>()) EXPECT_EQ(value, wanted) << "seed " << seed;
+  }
+  EXPECT_GT(steps, 50);
+  updates->cancel();
 }
 
 }  // namespace

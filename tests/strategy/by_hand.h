@@ -17,12 +17,8 @@ struct ByHand {
       world.graph().push_device(ReplicaWorld::worker(w));
       gradients.push_back(world.placeholder(DType::f32, {2}));
       const VariableGradient given{v, {.dense = gradients.back(), .values = {}, .indices = {}, .dense_shape = {}}};
-      const Replication share{.mode = mode,
-                              .worker = w,
-                              .total = total,
-                              .to_aggregate = to_aggregate,
-                              .staleness = staleness,
-                              .min_workers = min_workers};
+      const Replication share{
+          .mode = mode, .worker = w, .total = total, .to_aggregate = to_aggregate, .staleness = staleness, .min_workers = min_workers};
       parts.push_back(good(apply_replicated(world.model(), {&given, 1}, {.learning_rate = {}, .rate = 1}, share)));
       EXPECT_TRUE(world.graph().pop_device().ok());
     }

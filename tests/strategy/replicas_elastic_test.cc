@@ -101,9 +101,7 @@ TEST(ElasticReplicas, AfterResumeAllContributeAgain) {
   ASSERT_TRUE(s.world.wait(1).ok());
 }
 
-TEST(ElasticReplicas, OnlyTheWorkerWhoseLossIsNoNumberIsTold) {
-  EXPECT_EQ(SyncMode::elastic, SyncMode::elastic);
-}
+TEST(ElasticReplicas, OnlyTheWorkerWhoseLossIsNoNumberIsTold) { EXPECT_EQ(SyncMode::elastic, SyncMode::elastic); }
 
 }  // namespace
 }  // namespace dtg

@@ -187,7 +187,13 @@ Bits train_elastically(Net net, const Optimizer& optimizer, std::vector<int> mem
     for (const int w : members) s.join({w});
   }
   EXPECT_EQ(s.world.integer(s.parts[0].global_step), steps);
-  return s.world.bits();
+  Bits all = s.world.bits();
+  std::array<double, kWorkers> wanted{}, counted{};
+  for (const int w : members) wanted[static_cast<size_t>(w)] = steps;
+  std::memcpy(counted.data(), all.at("sync/contributions").data(), sizeof counted);
+  EXPECT_EQ(counted, wanted);
+  all.erase("sync/contributions");
+  return all;
 }
 
 Bits train_joined(Net net, const Optimizer& optimizer, int steps) {
