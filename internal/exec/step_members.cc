@@ -42,6 +42,17 @@ void StepMembers::begin(int64_t step, Begin how) {
   settle(ended);
 }
 
+std::string StepMembers::text() const {
+  const std::lock_guard hold(mutex_);
+  std::string all = format("step %lld:", static_cast<long long>(step_));
+  for (size_t w = 0; w < members_.size(); ++w) {
+    if (has_arrived(members_[w])) all += format(" %zu arrived,", w);
+    else if (is_there(members_[w])) all += format(" %zu awaited,", w);
+  }
+  all.pop_back();
+  return all;
+}
+
 void StepMembers::leave(int64_t worker) {
   PendingOpList ended;
   {

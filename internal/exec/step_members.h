@@ -64,6 +64,8 @@ class StepMembers final : public WaitingResource {
   void destroy(const Status& reason) override;
 
   int64_t workers() const { return static_cast<int64_t>(members_.size()); }
+  // "step 7: 0 arrived, 2 awaited".
+  std::string text() const;
   // Who had arrived is told.
   void begin(int64_t step, Begin how);
   // It is not waited for any more. What it has contributed counts.

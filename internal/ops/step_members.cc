@@ -213,7 +213,7 @@ void register_step_members(OpTable& ops, KernelTable& kernels) {
               .attr("workers: int")
               .attr("least: int = 1")
               .shape(gather_shape)
-              .access(Access::attend)
+              .access(Access::consume)
               .doc("Private: waits until all workers that are there have contributed to the step, and `least` at least; who they are."));
   kernels.add({.op = "_GatherStep", .prepare = gather_prepare, .mode = KernelMode::blocking});
   ops.add(on_members("_BeginStep")

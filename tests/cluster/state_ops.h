@@ -11,15 +11,16 @@
 #include "exec/lookup_table.h"
 #include "exec/queue.h"
 #include "exec/step_clocks.h"
+#include "exec/step_members.h"
 #include "exec/variable.h"
 #include "graph/build.h"
 
 namespace dtg {
 
-enum class Kept : uint8_t { variable, counter, queue, accumulator, sparse_accumulator, table, vocabulary, generator, clocks };
-inline constexpr int kKinds = 9;
+enum class Kept : uint8_t { variable, counter, queue, accumulator, sparse_accumulator, table, vocabulary, generator, clocks, members };
+inline constexpr int kKinds = 10;
 inline constexpr const char* kKeptNames[] = {"variable", "counter",    "queue",     "accumulator", "sparse accumulator",
-                                             "table",    "vocabulary", "generator", "clocks"};
+                                             "table",    "vocabulary", "generator", "clocks",      "members"};
 
 inline bool takes_resource(const OpDef& op) {
   return std::ranges::any_of(op.inputs(), [](const ArgDef& arg) { return arg.dtype == DType::resource; });
@@ -35,6 +36,9 @@ inline Kept kind_for(const OpDef& op) {
   if (has("LookupTable")) return Kept::table;
   if (has("InitializeTable")) return Kept::vocabulary;
   if (has("Clocks")) return Kept::clocks;
+  if (has("RowsContribution")) return Kept::sparse_accumulator;
+  if (has("Contribution")) return Kept::accumulator;
+  if (op.name().starts_with("_") && has("Step")) return Kept::members;
   return op.find_attr("limit") ? Kept::counter : Kept::variable;
 }
 
@@ -43,6 +47,11 @@ inline Kept kind_for(const OpDef& op) {
 // An enqueue that nobody waits for.
 struct Put final : Queue::Operation {
   Put() : Operation(Queue::Verb::enqueue) {}
+  void finished(Status status) override { EXPECT_TRUE(status.ok()) << status.message(); }
+};
+
+// The arrival of a worker whose step has been made meanwhile.
+struct Arrived final : StepMembers::Arrival {
   void finished(Status status) override { EXPECT_TRUE(status.ok()) << status.message(); }
 };
 
@@ -112,6 +121,17 @@ struct Keeper {
         if (filled) clocks->join(0, Presence::kOwn, std::array<int64_t, 2>{StepClocks::kNobody, StepClocks::kNobody});
         return made(StepClocks::kKind, clocks);
       }
+      case Kept::members: {
+        auto members = make_ref<StepMembers>(name, 2, Presence::of(store)->roll());
+        if (filled) {
+          members->begin(1, StepMembers::Begin::first);
+          auto* const arrived = new Arrived;
+          arrived->step = arrived->now = 1;
+          members->start(arrived, nullptr);
+          members->begin(2, StepMembers::Begin::next);
+        }
+        return made(StepMembers::kKind, members);
+      }
     }
   }
 
@@ -133,6 +153,7 @@ struct Keeper {
       for (const int64_t clock : clocks->clocks()) text += format("%lld ", static_cast<long long>(clock));
       return text;
     }
+    if (auto* const members = resource_cast<StepMembers>(found.get())) return members->text();
     const auto& sum = static_cast<const Accumulator&>(*found);
     return format("%lld at %lld", static_cast<long long>(sum.count()), static_cast<long long>(sum.global_step()));
   }
@@ -175,6 +196,7 @@ inline Value handle_op(Build& b, Kept kind, const std::string& shared, const std
       attrs.push_back({"value_dtype", DType::f32});
       return b.op(kind == Kept::table ? "MutableHashTableV2" : "HashTableV2", {}, attrs, node);
     case Kept::clocks: attrs.push_back({"workers", int64_t{2}}); return b.op("_StepClocks", {}, attrs, node);
+    case Kept::members: attrs.push_back({"workers", int64_t{2}}); return b.op("_StepMembers", {}, attrs, node);
   }
   return {};
 }
@@ -185,6 +207,8 @@ inline Value plain_input(Build& b, const ArgDef& arg, int rank) {
   if (arg.name == "begin" || arg.name == "end" || arg.name == "strides") {
     return b.ints({arg.name == "begin" ? 0 : arg.name == "end" ? 2 : 1});  // both elements
   }
+  if (arg.name == "members") return b.constant(Tensor::of<bool>(Shape::of({2}), std::array<bool, 2>{false, false}).take());
+  if (arg.name == "now") return b.integer(2, DType::i64);  // the step of which is said to be 1
   if (arg.name == "clocks") return b.ints({0, 0}, DType::i64);
   if (arg.name == "keys") return b.ints({0, 1}, DType::i64);
   if (arg.name == "gradient_shape") return b.ints({2}, DType::i64);
@@ -211,6 +235,8 @@ inline NodeId state_node(Graph& graph, const OpDef& op, Value handle, const std:
     if (op.find_attr("component_types")) attrs.push_back({"component_types", std::vector<DType>{DType::f32}});
     if (op.find_attr("limit")) attrs.insert(attrs.end(), {{"limit", int64_t{100}}, {"T", DType::i64}});
     if (op.find_attr("Tkeys")) attrs.insert(attrs.end(), {{"Tkeys", DType::i64}, {"Tvalues", DType::f32}});
+    if (op.find_attr("workers")) attrs.push_back({"workers", int64_t{2}});
+    if (op.find_attr("shape")) attrs.push_back({"shape", PartialShape(Shape::of({2}))});
     if (op.find_attr("worker")) attrs.push_back({"worker", int64_t{0}});
     if (op.find_attr("has_known_shape")) attrs.push_back({"has_known_shape", true});
     const NodeId node = b.node(op.name(), inputs, attrs, "deed", controls);
