@@ -247,6 +247,7 @@ endif()
 # A launcher that is killed cannot say what it leaked, so this runs on ordinary builds only.
 if(TARGET dtg_cli AND NOT DTG_SANITIZE)
   dtg_add_test(cli Python3::Interpreter cli "${PROJECT_SOURCE_DIR}/tests/checks/cli_test.py" "$<TARGET_FILE:dtg_cli>")
+  dtg_add_test(cli_range Python3::Interpreter cli "${PROJECT_SOURCE_DIR}/tests/checks/range_test.py" "$<TARGET_FILE:dtg_cli>")
   dtg_add_test(cli_restarts Python3::Interpreter cli "${PROJECT_SOURCE_DIR}/tests/checks/restarts_test.py" "$<TARGET_FILE:dtg_cli>")
 endif()
 

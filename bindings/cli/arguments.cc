@@ -70,6 +70,12 @@ void Arguments::number(const std::string& name, const std::string& value, int64_
   options_.push_back(std::move(option));
 }
 
+void Arguments::range(const std::string& name, const std::string& value, int64_t least, int64_t most, int64_t* low, int64_t* high,
+                      std::string help) {
+  number(name, value, least, most, low, std::move(help));
+  options_.back().high = high;
+}
+
 void Arguments::position(const std::string& name, bool required, std::string* target, std::string help) {
   positions_.push_back({name, std::move(help), required, target});
 }
@@ -90,15 +96,24 @@ bool Arguments::set(Option& option, const std::string& value, std::string* probl
   if (option.seen) return *problem = option.name + " is given twice", false;
   option.seen = true;
   if (option.text) return *option.text = value, true;
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < option.least || number > option.most) {
+  int64_t low = 0, high = 0;
+  const size_t dots = option.high ? value.find("..") : std::string::npos;
+  bool ok = read_number(option, std::string_view(value).substr(0, dots), &low);
+  high = low;
+  if (ok && dots != std::string::npos) ok = read_number(option, std::string_view(value).substr(dots + 2), &high) && low < high;
+  if (!ok) {
     *problem = option.name + " takes a whole number from " + std::to_string(option.least) + " to " + std::to_string(option.most) +
-               ", not \"" + value + "\"";
+               (option.high ? ", or two of them as a range, such as 2..8" : "") + ", not \"" + value + "\"";
     return false;
   }
-  *option.number = number;
+  *option.number = low;
+  if (option.high) *option.high = high;
   return true;
+}
+
+bool Arguments::read_number(const Option& option, std::string_view text, int64_t* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size() && *number >= option.least && *number <= option.most;
 }
 
 bool Arguments::fill(const std::string& word, std::string* problem) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dtg::cli {
@@ -17,6 +18,8 @@ class Arguments {
   void flag(const std::string& name, bool* target, std::string help);
   void text(const std::string& name, const std::string& value, std::string* target, std::string help);
   void number(const std::string& name, const std::string& value, int64_t least, int64_t most, int64_t* target, std::string help);
+  // "N", or "N..M" with N below M; one number is both.
+  void range(const std::string& name, const std::string& value, int64_t least, int64_t most, int64_t* low, int64_t* high, std::string help);
   void position(const std::string& name, bool required, std::string* target, std::string help);
   // Everything after "--" (or the first position) belongs to a program.
   void rest(const std::string& name, std::vector<std::string>* target, std::string help);
@@ -34,6 +37,7 @@ class Arguments {
     bool* on = nullptr;
     std::string* text = nullptr;
     int64_t* number = nullptr;
+    int64_t* high = nullptr;  // of a range
     int64_t least = 0, most = 0;
     bool seen = false;
   };
@@ -44,6 +48,7 @@ class Arguments {
   };
 
   bool take(int argc, char** argv, int* at, std::string* problem);
+  static bool read_number(const Option& option, std::string_view text, int64_t* number);
   bool set(Option& option, const std::string& value, std::string* problem);
   bool fill(const std::string& word, std::string* problem);
   std::string help() const;

@@ -12,5 +12,6 @@ int run(int argc, char** argv);
 int keygen(int argc, char** argv);
 int server(int argc, char** argv);
 int status(int argc, char** argv);
+int worker(int argc, char** argv);
 
 }  // namespace dtg::cli

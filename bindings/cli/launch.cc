@@ -41,7 +41,7 @@ std::vector<std::string> parents() {
   return list;
 }
 
-constexpr char kPrefix[] = "dtg-", kLock[] = "/lock";
+constexpr char kPrefix[] = "dtg-", kLock[] = "/lock", kControl[] = "/control";
 constexpr size_t kNameBytes = sizeof "dtg-XXXXXX" - 1;
 
 void remove_directory(const std::string& path) {
@@ -52,8 +52,8 @@ void remove_directory(const std::string& path) {
   rmdir(path.c_str());
 }
 
-// A launcher that is killed cannot remove its directory, so the next one does: whose lock nobody holds, has no launcher any more.
-void sweep(const std::string& parent) {
+// Directories of launches in that one.
+std::vector<std::string> launches_in(const std::string& parent) {
   std::vector<std::string> found;
   if (DIR* directory = opendir(parent.c_str())) {
     while (const dirent* entry = readdir(directory)) {
@@ -62,8 +62,13 @@ void sweep(const std::string& parent) {
     }
     closedir(directory);
   }
-  for (const std::string& path : found) {
-    if (!is_private(path)) continue;
+  std::erase_if(found, [](const std::string& path) { return !is_private(path); });
+  return found;
+}
+
+// A launcher that is killed cannot remove its directory, so the next one does: whose lock nobody holds, has no launcher any more.
+void sweep(const std::string& parent) {
+  for (const std::string& path : launches_in(parent)) {
     const int lock = open((path + kLock).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (lock < 0) continue;
     if (flock(lock, LOCK_EX | LOCK_NB) == 0) remove_directory(path);
@@ -162,6 +167,10 @@ void Launch::fill_environments(const LaunchOptions& options) {
     // Processes that each take all processors only get into each other's way.
     if (!std::getenv("DTG_THREADS")) task.environment.push_back("DTG_THREADS=" + threads);
     if (options.clear_frames) task.environment.push_back("DTG_CLEAR_FRAMES=1");
+    if (options.is_range()) {
+      task.environment.push_back("DTG_MIN_WORKERS=" + std::to_string(options.least_workers));
+      task.environment.push_back("DTG_CONTROL=" + control_);
+    }
     if (!options.durability.empty()) task.environment.push_back("DTG_DURABILITY=" + options.durability);
   }
 }
@@ -193,8 +202,22 @@ bool Launch::prepare(const LaunchOptions& options) {
   if (!make_directory()) return false;
   for (LaunchTask& task : tasks_) task.address = "unix:" + directory_ + "/" + task.job + "-" + std::to_string(task.index);
   if (options.tcp && !choose_ports()) return false;
+  if (options.is_range()) control_ = directory_ + kControl;
   fill_environments(options);
   return options.state.empty() || make_state(options.state);
+}
+
+std::vector<std::string> find_controls() {
+  std::vector<std::string> found;
+  for (const std::string& parent : parents()) {
+    for (const std::string& path : launches_in(parent)) {
+      const std::string control = path + kControl;
+      struct stat info = {};
+      const bool known = std::ranges::find(found, control) != found.end();
+      if (!known && lstat(control.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) found.push_back(control);
+    }
+  }
+  return found;
 }
 
 }  // namespace dtg::cli

@@ -9,6 +9,8 @@ namespace dtg::cli {
 
 struct LaunchOptions {
   int64_t ps = 1, workers = 1;
+  int64_t least_workers = 1;  // below `workers`: a range, in which workers come and go
+  bool is_range() const { return least_workers < workers; }
   bool chief = false;  // a task of its own, for which the workers are servers
   bool tcp = false;
   bool clear_frames = false;
@@ -34,6 +36,8 @@ class Launch {
   // Makes directory, addresses and environments; false after a complaint. The chief's task comes first, then the workers, then ps.
   bool prepare(const LaunchOptions& options);
   const std::vector<LaunchTask>& tasks() const { return tasks_; }
+  // Where the launcher can be asked for something; "": nowhere.
+  const std::string& control() const { return control_; }
 
  private:
   bool make_directory();
@@ -42,9 +46,12 @@ class Launch {
   bool make_state(const std::string& directory);
   std::string cluster_json() const;
 
-  std::string directory_;
+  std::string directory_, control_;
   int lock_ = -1;  // of a file in it: held for as long as this process lives
   std::vector<LaunchTask> tasks_;
 };
+
+// Those of this user's launches that run.
+std::vector<std::string> find_controls();
 
 }  // namespace dtg::cli

@@ -21,6 +21,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", run, "start a cluster of processes on this machine and look after it"},
+    {"worker", worker, "more workers for a running cluster, or fewer"},
     {"server", server, "one task of a cluster, such as a parameter server"},
     {"status", status, "what the tasks of a running cluster are doing"},
     {"keygen", keygen, "a key for the tasks of a job"},

@@ -1,5 +1,7 @@
 // dtg run: a cluster of processes on this machine, for trying things and for machines that are enough. Clusters of several
 // machines are started by Kubernetes, Slurm and their kin, which set TF_CONFIG themselves. Main thread.
+#include <algorithm>
+
 #include "arguments.h"
 #include "commands.h"
 #include "console.h"
@@ -11,7 +13,7 @@ namespace {
 struct Wanted {
   bool local = false, as_json = false;
   std::string channel = "unix", restart = "never";
-  int64_t grace = 10;
+  int64_t grace = 10, start = 0;
   LaunchOptions launch;
   SuperviseOptions supervise;
 };
@@ -34,7 +36,11 @@ bool read(int argc, char** argv, Wanted* wanted, int* code) {
       "SIGHUP does nothing. SIGUSR1 and SIGUSR2 are passed on and end nothing by themselves.");
   arguments.flag("--local", &wanted->local, "on this machine (the only place there is; it must be said)");
   arguments.number("--ps", "N", 0, 256, &wanted->launch.ps, "parameter servers; default 1");
-  arguments.number("--workers", "M", 1, 256, &wanted->launch.workers, "workers, the first of them the chief; default 1");
+  arguments.range("--workers", "M|LEAST..MOST", 1, 256, &wanted->launch.least_workers, &wanted->launch.workers,
+                  "workers, the first of them the chief; default 1. With a range the cluster has tasks for MOST,\n"
+                  "of which LEAST are started; dtg worker adds and removes others while it runs, and the launch\n"
+                  "goes on without a worker that dies as long as LEAST are there. DTG_MIN_WORKERS tells LEAST");
+  arguments.number("--start", "N", 1, 256, &wanted->start, "with a range: workers that are started at once; default LEAST");
   arguments.flag("--chief", &wanted->launch.chief,
                  "one task more, chief/0, for a program that gives the workers their work; its end is the end");
   arguments.text("--channel", "unix|tcp", &wanted->channel, "how tasks talk; tcp: 127.0.0.1, on ports found free; default unix");
@@ -84,6 +90,14 @@ int run(int argc, char** argv) {
   if (!check_restart(wanted)) return kUsage;
   wanted.launch.tcp = wanted.channel == "tcp";
   wanted.supervise.restart.on_failure = wanted.restart == "on-failure";
+  const LaunchOptions& range = wanted.launch;
+  if (wanted.start != 0 && (!range.is_range() || wanted.start < range.least_workers || wanted.start > range.workers))
+    return complain("--start is about a range of workers and lies in it: say --workers " +
+                    std::to_string(std::min(wanted.start, range.least_workers)) + ".." + std::to_string(std::max(wanted.start, range.workers) + 1) +
+                    " too, or neither"),
+           kUsage;
+  wanted.supervise.least_workers = range.least_workers;
+  wanted.supervise.start_workers = wanted.start != 0 ? wanted.start : range.least_workers;
   if (wanted.launch.clear_frames && !wanted.launch.tcp)
     return complain("--clear-frames is about TCP: say --channel tcp too, or neither"), kUsage;
   wanted.supervise.grace = std::chrono::seconds(wanted.grace);

@@ -39,7 +39,7 @@ std::string times(size_t count) { return count == 1 ? "once" : std::to_string(co
 
 // Signals become readable, so that one poll waits for everything. Children get the old mask back.
 Supervisor::Supervisor(const Launch& launch, const SuperviseOptions& options)
-    : options_(options), screen_(names(launch), options.quiet_stdout) {
+    : options_(options), control_path_(launch.control()), screen_(names(launch), options.quiet_stdout) {
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int number : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&wanted, number);
@@ -82,6 +82,8 @@ bool Supervisor::start_task(Task& task) {
   if (!open_log(task)) return result_ = kFailed, false;
   std::vector<std::string> environment = task.what->environment;
   environment.push_back("DTG_RESTARTS=" + std::to_string(task.restarts.count()));
+  task.asked_to_end = false;
+  task.kill_at = Clock::time_point::max();
   const int problem = task.child.start(options_.program, environment);
   task.started = task.ended = Clock::now();
   if (task.first_started == Clock::time_point{}) task.first_started = task.started;
@@ -100,8 +102,12 @@ bool Supervisor::start() {
   }
   if (!options_.log_directory.empty()) mkdir(options_.log_directory.c_str(), 0777);
   for (auto task = tasks_.rbegin(); task != tasks_.rend(); ++task) {
+    const LaunchTask& what = *(*task)->what;
+    if (!control_path_.empty() && what.job == "worker" && what.index >= options_.start_workers) continue;
     if (!start_task(**task)) return false;
   }
+  if (const int problem = control_path_.empty() ? 0 : control_.listen(control_path_))
+    screen_.say("cannot listen at " + control_path_ + ": " + std::strerror(problem) + "; no worker can be added or removed");
   write_pids();
   return true;
 }
@@ -216,7 +222,7 @@ void Supervisor::take_signals() {
 void Supervisor::ended(Task& task) {
   task.ended = Clock::now();
   const Child& child = task.child;
-  if (child.exit_code() == 0 || task.asked_to_end || died(task)) return;
+  if (child.exit_code() == 0 || task.asked_to_end || died(task) || goes_on_without(task)) return;
   if (result_ == 0) result_ = child.exit_code();
   const bool others = any_alive();
   const std::string& verdict = task.restarts.verdict();
@@ -304,6 +310,12 @@ void Supervisor::escalate() {
 
 void Supervisor::advance() {
   if (phase_ == Phase::running) start_again();
+  for (const auto& task : tasks_) {
+    if (Clock::now() < task->kill_at) continue;
+    task->kill_at = Clock::time_point::max();
+    screen_.say(task->what->name() + " did not end within " + std::to_string(options_.grace.count()) + " s; killing");
+    task->child.signal(SIGKILL);
+  }
   if (!any_alive()) phase_ = Phase::done;
   if (phase_ == Phase::running && !any_alive(leader().c_str())) {
     phase_ = Phase::waiting_for_ps;
@@ -320,7 +332,7 @@ void Supervisor::advance() {
 
 int Supervisor::timeout_ms() const {
   Clock::time_point next = deadline_;
-  for (const auto& task : tasks_) next = std::min(next, task->due);
+  for (const auto& task : tasks_) next = std::min({next, task->due, task->kill_at});
   if (next == Clock::time_point::max()) return -1;
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next - Clock::now()).count();
   return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 60'000));
@@ -336,14 +348,17 @@ void Supervisor::poll_once() {
       whose.emplace_back(task.get(), which);
     }
   }
+  const size_t pipes = polled.size();
+  control_.add_to(&polled);
   const int redraw = screen_.draw(), left = timeout_ms();
   const int wait = redraw < 0 ? left : left < 0 ? redraw : std::min(redraw, left);
   if (poll(polled.data(), polled.size(), wait) < 0 && errno != EINTR) return;
-  for (size_t i = 1; i < polled.size(); i++) {
+  for (size_t i = 1; i < pipes; i++) {
     if (polled[i].revents) read_pipe(*whose[i].first, whose[i].second);
   }
   take_signals();
   reap();
+  control_.serve([this](const std::string& question) { return obey(question); });
 }
 
 int Supervisor::run() {
@@ -397,6 +412,7 @@ std::string Supervisor::deaths_json() const {
 std::string Supervisor::report_json() const {
   std::string list;
   for (const auto& task : tasks_) {
+    if (!task->was_started()) continue;
     list += (list.empty() ? "" : ", ") + std::string("{\"task\": ") + quote(task->what->name()) +
             ", \"exit_code\": " + std::to_string(task->child.exit_code()) +
             ", \"ended_by_launcher\": " + (task->asked_to_end ? "true" : "false") +

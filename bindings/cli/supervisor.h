@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "child.h"
+#include "control.h"
 #include "launch.h"
 #include "log_text.h"
 #include "restarts.h"
@@ -23,6 +24,8 @@ struct SuperviseOptions {
   std::string pid_file;       // "": none
   std::chrono::seconds grace{10};
   bool quiet_stdout = false;
+  // Where workers come and go: with fewer the launch ends; so many at first.
+  int64_t least_workers = 1, start_workers = 1;
   RestartOptions restart;
 };
 
@@ -49,7 +52,9 @@ class Supervisor {
     std::FILE* log = nullptr;
     Clock::time_point first_started{}, started{}, ended{};
     Clock::time_point due = Clock::time_point::max();  // when it is started again
+    Clock::time_point kill_at = Clock::time_point::max();  // when it is made to end that was asked to
     bool asked_to_end = false;
+    bool was_started() const { return first_started != Clock::time_point{}; }
     bool waits() const { return due != Clock::time_point::max(); }
     bool lives() const { return child.running() || waits(); }
   };
@@ -58,6 +63,14 @@ class Supervisor {
   bool start_task(Task& task);
   void start_again();
   bool give_up(Task& task);
+  // What `dtg worker` asks for.
+  std::string obey(const std::string& question);
+  std::string add_workers(int64_t count);
+  std::string remove_workers(int64_t count);
+  std::string list_workers() const;
+  Task* absent_worker() const;
+  std::vector<Task*> live_workers() const;
+  bool goes_on_without(Task& task);
   void write_pids();
   bool open_log(Task& task);
   void line(size_t index, std::string_view text, bool error);
@@ -81,6 +94,8 @@ class Supervisor {
   int timeout_ms() const;
 
   const SuperviseOptions& options_;
+  const std::string control_path_;  // "": the number of workers is fixed
+  Control control_;
   std::vector<std::unique_ptr<Task>> tasks_;
   Screen screen_;
   sigset_t before_{};

@@ -92,7 +92,7 @@ def crc32c(data):
 
 class Answers(unittest.TestCase):
     def test_help_and_mistakes(self):
-        for command in ("version", "ops", "graph", "checkpoint", "report", "run", "keygen", "server", "status"):
+        for command in ("version", "ops", "graph", "checkpoint", "report", "run", "keygen", "server", "status", "worker"):
             told = dtg(command, "--help")
             self.assertEqual(told.returncode, 0)
             self.assertIn(f"usage: dtg {command}", told.stdout)
