@@ -1,6 +1,6 @@
-// Control: a unix socket in the private directory of a launch, by which `dtg worker` asks its launcher for more workers or fewer. A question
-// is a line, so is its answer, and then the connection ends. Whoever says nothing delays nobody, and gives way to the next. Supervisor's
-// thread.
+// Control: a unix socket in the private directory of a launch, by which `dtg worker` asks its launcher for more workers or fewer. A
+// question is a line, so is its answer, and then the connection ends. Whoever says nothing delays nobody, and gives way to the next.
+// Supervisor's thread.
 #pragma once
 
 #include <poll.h>

@@ -93,8 +93,8 @@ int run(int argc, char** argv) {
   const LaunchOptions& range = wanted.launch;
   if (wanted.start != 0 && (!range.is_range() || wanted.start < range.least_workers || wanted.start > range.workers))
     return complain("--start is about a range of workers and lies in it: say --workers " +
-                    std::to_string(std::min(wanted.start, range.least_workers)) + ".." + std::to_string(std::max(wanted.start, range.workers) + 1) +
-                    " too, or neither"),
+                    std::to_string(std::min(wanted.start, range.least_workers)) + ".." +
+                    std::to_string(std::max(wanted.start, range.workers) + 1) + " too, or neither"),
            kUsage;
   wanted.supervise.least_workers = range.least_workers;
   wanted.supervise.start_workers = wanted.start != 0 ? wanted.start : range.least_workers;

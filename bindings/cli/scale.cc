@@ -32,7 +32,8 @@ bool Supervisor::goes_on_without(Task& task) {
     return false;
   const std::string& verdict = task.restarts.verdict();
   screen_.say(task.what->name() + " " + how_it_died(task.restarts.deaths().back()) + " after " + seconds_text(task.ended - task.started) +
-              " s" + (verdict.empty() ? "" : "; " + verdict) + "; going on with " + std::to_string(left) + (left == 1 ? " worker" : " workers"));
+              " s" + (verdict.empty() ? "" : "; " + verdict) + "; going on with " + std::to_string(left) +
+              (left == 1 ? " worker" : " workers"));
   return true;
 }
 

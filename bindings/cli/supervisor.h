@@ -51,7 +51,7 @@ class Supervisor {
     std::unique_ptr<LogText> text[2];
     std::FILE* log = nullptr;
     Clock::time_point first_started{}, started{}, ended{};
-    Clock::time_point due = Clock::time_point::max();  // when it is started again
+    Clock::time_point due = Clock::time_point::max();      // when it is started again
     Clock::time_point kill_at = Clock::time_point::max();  // when it is made to end that was asked to
     bool asked_to_end = false;
     bool was_started() const { return first_started != Clock::time_point{}; }

@@ -257,7 +257,7 @@ func TestAllReduce(t *testing.T) {
 
 // The share of a worker that is alone, by either way.
 func TestReplicas(t *testing.T) {
-	for _, mode := range []dtg.SyncMode{dtg.SyncAsync, dtg.SyncStrict, dtg.SyncReplicas, dtg.SyncSSP} {
+	for _, mode := range []dtg.SyncMode{dtg.SyncAsync, dtg.SyncStrict, dtg.SyncReplicas, dtg.SyncSSP, dtg.SyncElastic} {
 		for _, own := range []bool{false, true} {
 			t.Run(fmt.Sprint(mode, own), func(t *testing.T) { replica(t, dtg.Replication{Mode: mode, Total: 1}, own) })
 		}
@@ -292,6 +292,9 @@ func replica(t *testing.T, share dtg.Replication, own bool) {
 		}()
 	} else if steps.Update.Valid() {
 		t.Error("updates in asynchronous training")
+	}
+	if elastic := share.Mode == dtg.SyncElastic; elastic != steps.Members.Valid() || (elastic && !steps.Leave.Valid()) {
+		t.Error("only elastic training has members, and who leaves them")
 	}
 	if steps.LocalInit.Valid() {
 		want(t, s.Run(background, dtg.Target(steps.LocalInit)))

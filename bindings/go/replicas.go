@@ -17,6 +17,7 @@ const (
 	SyncStrict   SyncMode = 1 // one contribution per worker and step, added up in the order of the workers: equal runs give equal bits
 	SyncReplicas SyncMode = 2 // TensorFlow's SyncReplicasOptimizer
 	SyncSSP      SyncMode = 3 // as SyncAsync, but nobody is more than Staleness steps ahead of the slowest that is there
+	SyncElastic  SyncMode = 4 // as SyncStrict, but with whoever is there: workers may come and go, MinWorkers at least
 )
 
 // Replication is which worker's share to add. Zero is the default of every field.
@@ -26,11 +27,12 @@ type Replication struct {
 	Total       int // replicas; 0: 1
 	ToAggregate int // SyncReplicas: gradients per update; 0: Total. Otherwise 0
 	Staleness   int // SyncSSP: steps that a worker may be ahead of the slowest. Otherwise 0
+	MinWorkers  int // SyncElastic: workers without whom no step is made; 0: 1. Otherwise 0
 }
 
 func (r *Replication) c() *C.dtg_replication {
 	return &C.dtg_replication{struct_size: C.sizeof_dtg_replication, mode: C.dtg_sync_mode(r.Mode), worker: clamped(r.Worker),
-		total: clamped(r.Total), to_aggregate: clamped(r.ToAggregate), staleness: clamped(r.Staleness)}
+		total: clamped(r.Total), to_aggregate: clamped(r.ToAggregate), staleness: clamped(r.Staleness), min_workers: clamped(r.MinWorkers)}
 }
 
 // AllReduce is with whom MinimizeAllReduce averages gradients; every member says the same. Zero is the default of every field but
@@ -72,8 +74,9 @@ type Replicated struct {
 	NextStep     Value // int64 scalar, part of Train: the step of its token; SyncAsync, SyncSSP: the count right after its own update
 	LearningRate Value // floating-point scalar
 	GradientNorm Value // float32: of this worker's own gradients. Computed only if fetched
-	Leave        Value // target: SyncSSP, a worker that makes no more steps but stays connected
+	Leave        Value // target: SyncSSP and SyncElastic, a worker that makes no more steps but stays connected
 	Clock        Value // int64 scalar, part of Train: SyncSSP, the worker's clock
+	Members      Value // bool by worker, part of Update: SyncElastic, whose contributions made the step
 }
 
 // MinimizeReplicated adds one worker's share of training on loss: gradients with respect to every trainable variable so far, and
@@ -112,7 +115,8 @@ func (m *Model) replicated(add func(*C.dtg_model, *C.dtg_replicated) *C.dtg_erro
 		value := func(v C.dtg_value) Value { return Value{uint64(v.id)} }
 		r = Replicated{Train: value(c.train), LocalInit: value(c.local_init), ChiefInit: value(c.chief_init), Resume: value(c.resume),
 			Update: value(c.update), GlobalStep: value(c.global_step), LocalStep: value(c.local_step), NextStep: value(c.next_step),
-			LearningRate: value(c.learning_rate), GradientNorm: value(c.gradient_norm), Leave: value(c.leave), Clock: value(c.clock)}
+			LearningRate: value(c.learning_rate), GradientNorm: value(c.gradient_norm), Leave: value(c.leave), Clock: value(c.clock),
+			Members: value(c.members)}
 		return nil
 	})
 	return r

@@ -27,6 +27,7 @@ CASES = {
     "coordinator": ([*LAUNCH, "--chief"], ["--strategy", "coordinator"], 6),
     "sync-replicas": (LAUNCH, ["--mode", "sync-replicas"], 6),
     "async": (LAUNCH, ["--mode", "async"], 6),
+    "elastic": (LAUNCH, ["--mode", "elastic"], 6),
     "ssp": (LAUNCH, ["--mode", "ssp", "--staleness", "2"], 6),
 }
 EQUAL = ["towers", "sync", "sync-again", "sync-tcp", "sync-2ps", "multi-worker"]

@@ -57,6 +57,7 @@ static dtg_replication read_replication(packet* from) {
   to.total = (int32_t)packet_int(from);
   to.to_aggregate = (int32_t)packet_int(from);
   to.staleness = (int32_t)packet_int(from);
+  to.min_workers = (int32_t)packet_int(from);
   return to;
 }
 
@@ -67,12 +68,13 @@ jlongArray jni_training_ids(JNIEnv* env, const dtg_training* from) {
 }
 
 jlongArray jni_replicated_ids(JNIEnv* env, const dtg_replicated* from) {
-  const dtg_value all[12] = {from->train,      from->local_init, from->chief_init,    from->resume,        from->update, from->global_step,
-                             from->local_step, from->next_step,  from->learning_rate, from->gradient_norm, from->leave,  from->clock};
-  int64_t out[12];
+  const dtg_value all[13] = {from->train,       from->local_init, from->chief_init, from->resume,        from->update,
+                             from->global_step, from->local_step, from->next_step,  from->learning_rate, from->gradient_norm,
+                             from->leave,       from->clock,      from->members};
+  int64_t out[13];
   size_t i;
-  for (i = 0; i < 12; ++i) out[i] = (int64_t)all[i].id;
-  return jni_array(env, out, 12);
+  for (i = 0; i < 13; ++i) out[i] = (int64_t)all[i].id;
+  return jni_array(env, out, 13);
 }
 
 /* One loss, or those of several towers. */

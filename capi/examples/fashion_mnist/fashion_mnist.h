@@ -31,7 +31,7 @@ struct options {
   const char *data, *run;
   const char *checkpoint; /* NULL: none */
   int every;              /* steps */
-  const char *mode;       /* "sync", "sync-replicas", "async" or "ssp": how the workers of a cluster train together */
+  const char *mode;       /* "sync", "sync-replicas", "async", "ssp" or "elastic": how the workers of a cluster train together */
   int staleness;          /* "ssp": steps that a worker may be ahead of the slowest */
   int epochs;
   int shards;           /* alone: towers that share a batch, as that many workers would; equal bits */
@@ -45,6 +45,7 @@ struct options {
 
 int read_options(int argc, char **argv, struct options *options); /* 0: go on; otherwise the exit code + 1 */
 dtg_sync_mode sync_mode(const struct options *options);
+int in_step(const struct options *options);
 int each_for_itself(const struct options *options); /* a worker's step is an update of its own */
 
 /* ---- place.c ---- */

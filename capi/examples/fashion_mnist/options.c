@@ -15,7 +15,7 @@ static int usage(const char *program) {
       "  --checkpoint DIR  saves sets of all that training has come to there; started again with it, it goes on from the newest\n"
       "  --every N       steps between two of them; default 500\n"
       "  --epochs N      default 7\n"
-      "  --mode MODE     sync (default), sync-replicas, async or ssp: how the workers of a cluster train together\n"
+      "  --mode MODE     sync (default), sync-replicas, async, ssp or elastic: how the workers of a cluster train together\n"
       "  --staleness N   --mode ssp: steps that a worker may be ahead of the slowest; default 4\n"
       "  --shards N      alone: towers that share a batch as N workers would; default 1\n"
       "  --strategy S    alone: one, mirrored, central or custom: the shards are replicas of a strategy, each on an emulated accelerator;\n"
@@ -30,7 +30,11 @@ static int usage(const char *program) {
 }
 
 static int known_mode(const char *mode) {
-  return strcmp(mode, "sync") == 0 || strcmp(mode, "sync-replicas") == 0 || strcmp(mode, "async") == 0 || strcmp(mode, "ssp") == 0;
+  static const char *const known[] = {"sync", "sync-replicas", "async", "ssp", "elastic"};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (strcmp(mode, known[i]) == 0) return 1;
+  }
+  return 0;
 }
 
 static int known_strategy(const struct options *options) {
@@ -101,7 +105,11 @@ int read_options(int argc, char **argv, struct options *options) {
 dtg_sync_mode sync_mode(const struct options *options) {
   if (strcmp(options->mode, "async") == 0) return DTG_SYNC_ASYNC;
   if (strcmp(options->mode, "ssp") == 0) return DTG_SYNC_SSP;
+  if (strcmp(options->mode, "elastic") == 0) return DTG_SYNC_ELASTIC;
   return strcmp(options->mode, "sync") == 0 ? DTG_SYNC_STRICT : DTG_SYNC_REPLICAS;
 }
+
+/* Workers that make every step together, so that the step is the same for all. */
+int in_step(const struct options *options) { return sync_mode(options) == DTG_SYNC_STRICT || sync_mode(options) == DTG_SYNC_ELASTIC; }
 
 int each_for_itself(const struct options *options) { return sync_mode(options) == DTG_SYNC_ASYNC || sync_mode(options) == DTG_SYNC_SSP; }

@@ -265,8 +265,9 @@ static dtg_error *train_batch(struct training_run *run, const struct place *plac
   if (has_ps(place)) run->staleness = integer(run->results[4]) - 1 - integer(run->results[3]);
   if (run->steps % EVENTS_EVERY == 0) TRY(write_events(run, place, now() - started));
   for (int i = 0; i < data->shards; i++) run->images += dtg_tensor_dim(run->batch[2 * i], 0);
-  /* A token of the same step asks for it once more: somebody else was lost before it was applied. */
-  run->steps = has_ps(place) && sync_mode(options) == DTG_SYNC_STRICT ? integer(run->results[4]) : run->steps + 1;
+  /* A token of the same step asks for it once more: somebody else was lost before it was applied. An elastic worker may have missed some.
+   */
+  run->steps = has_ps(place) && in_step(options) ? integer(run->results[4]) : run->steps + 1;
   return NULL;
 }
 
@@ -357,7 +358,7 @@ dtg_error *train(struct training_run *run, const struct place *place, const stru
        epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
     const int64_t goal = epoch * data->steps;
     TRY(run->desk ? coordinate_until(goal, run, place, data) : train_until(goal, run, place, n, data, options));
-    /* "ssp": it stays until all are done, and nobody is to wait for its next step. */
+    /* "ssp" and "elastic": it stays until all are done, and nobody is to wait for its next step. */
     if (epoch == options->epochs) TRY(run_if_any(run, n->replicated.leave));
     if (!is_chief(place)) continue;
     if (epoch == options->epochs && !interrupted && !run->desk)

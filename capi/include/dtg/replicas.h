@@ -16,6 +16,8 @@
  *                      have made the one before. A worker that is gone (for a second, or silent for T_dead and that second)
  *                      is not waited for; one that comes, or comes back, begins where the slowest is. `leave` is for one that
  *                      makes no more steps. A deadline that passes meanwhile names who was waited for.
+ *   DTG_SYNC_ELASTIC   as DTG_SYNC_STRICT, but a step is made with the workers that are there: `total` of them at most, which may
+ *                      come and go, `min_workers` at least. See below.
  *
  *   chief (worker 0):  dtg_model_init's target, then chief_init once, then `update` over and over in an asynchronous run
  *   every worker:      dtg_model_wait_ready, then local_init once, then `train` every step
@@ -28,11 +30,28 @@
  * what is needed after a loss, for the chief and for the others.
  *
  * In DTG_SYNC_STRICT little is left to do when a task is lost that keeps its variables (dtg_server_options.state_dir) and comes back at its
- * address, or when a connection breaks. A `train` waits for it, up to half a minute, and is made once more from its beginning, as is one
- * whose token asks for the same step again: it ends when its step was made, and no step is made twice. What it fetches is then of the last
- * attempt. So it is where the run, but for what dtg_nn_minimize_replicated added, changes nothing: one that also takes from a queue or an
- * iterator of the graph fails with UNAVAILABLE (then dtg_model_recover), or ends with next_step = local_step. `update` in
- * dtg_session_run_repeatedly, in DTG_SYNC_REPLICAS too, does what `resume` is for and goes on.
+ * address, or when a connection breaks; so it is in DTG_SYNC_ELASTIC. A `train` waits for it, up to half a minute, and is made once more
+ * from its beginning, as is one whose token asks for the same step again: it ends when its step was made, and no step is made twice. What
+ * it fetches is then of the last attempt. So it is where the run, but for what dtg_nn_minimize_replicated added, changes nothing: one that
+ * also takes from a queue or an iterator of the graph fails with UNAVAILABLE (then dtg_model_recover), or ends with next_step = local_step.
+ * `update` in dtg_session_run_repeatedly, in DTG_SYNC_REPLICAS too, does what `resume` is for and goes on.
+ *
+ * DTG_SYNC_ELASTIC. A worker takes part from the first step on that it contributes to in time, and as long as its session is connected to
+ * the task of the global step: the update waits for its contribution, however slow it is, until it was without a connection for a
+ * second, or silent for T_dead (dtg_server_options.dead_ns) and that second, or has run `leave`. Who has not come yet is not waited for.
+ * The mean is that of the contributions that make the step (`members`), added in the order of the workers: equal members in each step
+ * give equal bits, and those of dtg_nn_minimize_towers over their shares. A step of N workers is made from N shares of a batch, so its
+ * batch is smaller when fewer are there; the learning rate is not changed by that. A worker whose contribution came too late, as the step
+ * was made without it, ends its `train` all the same, with next_step the step that it contributes to next; nothing of it was applied.
+ * Sessions have to be connected where others may be missing: give the servers of workers device_filters {"/job:ps"}, and end the job
+ * by dtg_session_end_job_now of the chief, as dtg_session_end_job waits for all tasks of the cluster, those too that never came.
+ * Every step is applied once, on all tasks or on none, whoever is lost, as in DTG_SYNC_STRICT, and in the same commit counted in the
+ * model's variable "sync/contributions" (float64 [total]: by worker, how many of its contributions were applied). What is not kept is
+ * who takes part: an update that was cut short before any task had applied it is made anew, from contributions that are asked for once
+ * more, and may have other members then. While the task of the global step has just been started anew, an update waits for T_dead and a
+ * second, unless all `total` workers are back before, so that nobody is left out. Where a worker is restarted between its contribution
+ * and the update, tasks may hold contributions of its two lives: give the same batch for the same local_step and worker, and they are the
+ * same. A loss that is no finite number fails `train` of that worker alone; the others wait for its next contribution, or until it leaves.
  *
  * In-graph: one program, one graph, N towers that compute the same over the same variables.
  *
@@ -79,7 +98,7 @@ typedef struct dtg_replicated {
                               that next_step - 1 - local_step is the staleness; otherwise the step of its token */
   dtg_value learning_rate; /* floating-point scalar */
   dtg_value gradient_norm; /* float32: of this worker's own gradients. Computed only if fetched */
-  dtg_value leave;         /* target: DTG_SYNC_SSP, a worker that makes no more steps but stays connected */
+  dtg_value leave;         /* target: DTG_SYNC_SSP and DTG_SYNC_ELASTIC, a worker that makes no more steps but stays connected */
   dtg_value clock;         /* int64 scalar, part of `train`: DTG_SYNC_SSP, the worker's clock: the steps that it has made, counted
                               from where it began. Otherwise {0} */
   dtg_value members;       /* bool[total], part of `update`: DTG_SYNC_ELASTIC, whose contributions made the step. Otherwise {0} */
@@ -147,10 +166,10 @@ DTG_ERR dtg_model_wait_ready(dtg_model *model, dtg_session *session, int64_t tim
 
 /* Brings this worker to where it can go on, after `train` or `update` failed because a task was lost (UNAVAILABLE, ABORTED) or when
  * this process is a later life of a worker: waits up to `timeout_ns` (0: 10 minutes) until every variable has a value, completes on
- * every task the update that one of them has applied (the chief, DTG_SYNC_STRICT), runs `resume` (the chief, with no `update` under
- * way; updates that dtg_session_run_repeatedly has under way are led through the same) and `local_init`. Losses in between are waited for.
- * The next `train` is the step that `global_step` says: where that is the step that failed, give it the same batch again. In
- * DTG_SYNC_STRICT the variables are then, to the bit, what they are without a loss, if the tasks that hold them kept them
+ * every task the update that one of them has applied (the chief, DTG_SYNC_STRICT and DTG_SYNC_ELASTIC), runs `resume` (the chief, with no
+ * `update` under way; updates that dtg_session_run_repeatedly has under way are led through the same) and `local_init`. Losses in between
+ * are waited for. The next `train` is the step that `global_step` says: where that is the step that failed, give it the same batch again.
+ * In DTG_SYNC_STRICT the variables are then, to the bit, what they are without a loss, if the tasks that hold them kept them
  * (dtg_server_options.durability) or were not lost.
  * Errors: INVALID_ARGUMENT, FAILED_PRECONDITION (no replicated training), DEADLINE_EXCEEDED, UNAVAILABLE (still, at the end of the
  * time), DATA_LOSS (a task is further behind than what it keeps can mend). Since 0.1. */

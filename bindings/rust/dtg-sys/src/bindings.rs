@@ -365,6 +365,7 @@ pub const DTG_SYNC_ASYNC: dtg_sync_mode = 0;
 pub const DTG_SYNC_STRICT: dtg_sync_mode = 1;
 pub const DTG_SYNC_REPLICAS: dtg_sync_mode = 2;
 pub const DTG_SYNC_SSP: dtg_sync_mode = 3;
+pub const DTG_SYNC_ELASTIC: dtg_sync_mode = 4;
 pub const DTG_LOG_DEBUG: dtg_log_level = 0;
 pub const DTG_LOG_INFO: dtg_log_level = 1;
 pub const DTG_LOG_WARN: dtg_log_level = 2;
@@ -1130,7 +1131,7 @@ pub struct dtg_replication {
     pub total: i32,
     pub to_aggregate: i32,
     pub staleness: i32,
-    pub reserved: i32,
+    pub min_workers: i32,
 }
 
 #[repr(C)]
@@ -1149,6 +1150,7 @@ pub struct dtg_replicated {
     pub gradient_norm: dtg_value,
     pub leave: dtg_value,
     pub clock: dtg_value,
+    pub members: dtg_value,
 }
 
 #[repr(C)]
@@ -2207,7 +2209,7 @@ impl dtg_replication {
         total: 0,
         to_aggregate: 0,
         staleness: 0,
-        reserved: 0,
+        min_workers: 0,
     };
 }
 
@@ -2227,6 +2229,7 @@ impl dtg_replicated {
         gradient_norm: dtg_value { id: 0 },
         leave: dtg_value { id: 0 },
         clock: dtg_value { id: 0 },
+        members: dtg_value { id: 0 },
     };
 }
 

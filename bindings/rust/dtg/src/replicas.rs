@@ -24,6 +24,8 @@ pub enum SyncMode {
     Replicas,
     /// Stale synchronous parallel: as `Async`, but nobody is more than `staleness` steps ahead of the slowest that is there.
     Ssp,
+    /// As `Strict`, but with whoever is there: workers may come and go, `min_workers` at least.
+    Elastic,
 }
 
 /// Which of the workers this graph is; write `..Default::default()` for what is not said.
@@ -39,6 +41,8 @@ pub struct Replication {
     pub to_aggregate: i32,
     /// [`SyncMode::Ssp`]: steps that a worker may be ahead of the slowest. Otherwise 0.
     pub staleness: i32,
+    /// [`SyncMode::Elastic`]: workers without whom no step is made; 0: 1. Otherwise 0.
+    pub min_workers: i32,
 }
 
 /// With whom [`Model::minimize_all_reduce`] averages gradients. Every member says the same; write `..Default::default()` for what is
@@ -105,10 +109,12 @@ pub struct Replicated {
     pub learning_rate: Value,
     /// float32: of this worker's own gradients. Computed only if fetched.
     pub gradient_norm: Value,
-    /// Target: [`SyncMode::Ssp`], a worker that makes no more steps but stays connected.
+    /// Target: [`SyncMode::Ssp`] and [`SyncMode::Elastic`], a worker that makes no more steps but stays connected.
     pub leave: Option<Value>,
     /// int64 scalar, part of `train`: [`SyncMode::Ssp`], the worker's clock.
     pub clock: Option<Value>,
+    /// bool by worker, part of `update`: [`SyncMode::Elastic`], whose contributions made the step.
+    pub members: Option<Value>,
 }
 
 impl Replication {
@@ -119,11 +125,13 @@ impl Replication {
                 SyncMode::Strict => sys::DTG_SYNC_STRICT,
                 SyncMode::Replicas => sys::DTG_SYNC_REPLICAS,
                 SyncMode::Ssp => sys::DTG_SYNC_SSP,
+                SyncMode::Elastic => sys::DTG_SYNC_ELASTIC,
             },
             worker: self.worker,
             total: self.total,
             to_aggregate: self.to_aggregate,
             staleness: self.staleness,
+            min_workers: self.min_workers,
             ..sys::dtg_replication::INIT
         }
     }
@@ -144,6 +152,7 @@ impl Replicated {
             gradient_norm: Value(raw.gradient_norm),
             leave: Value::some(raw.leave),
             clock: Value::some(raw.clock),
+            members: Value::some(raw.members),
         }
     }
 }

@@ -307,7 +307,7 @@ fn one_member_trains_by_all_reduce() {
 #[test]
 fn a_replica_trains() {
     let _world = world();
-    for mode in [SyncMode::Async, SyncMode::Strict, SyncMode::Replicas, SyncMode::Ssp] {
+    for mode in [SyncMode::Async, SyncMode::Strict, SyncMode::Replicas, SyncMode::Ssp, SyncMode::Elastic] {
         let model = model();
         let w = model.add_variable(&VariableSpec::new("w")).unwrap();
         let three = model.scalar(3.0f32).unwrap();
@@ -336,7 +336,9 @@ fn a_replica_trains() {
         let out = session.run().fetch(loss).call().unwrap();
         assert!(out.scalar::<f32>(0).unwrap() < 1e-3, "{mode:?}");
         drop(updates);
-        assert_eq!((steps.leave.is_some(), steps.clock.is_some()), (mode == SyncMode::Ssp, mode == SyncMode::Ssp));
+        let elastic = mode == SyncMode::Elastic;
+        assert_eq!((steps.leave.is_some(), steps.clock.is_some()), (elastic || mode == SyncMode::Ssp, mode == SyncMode::Ssp));
+        assert_eq!(steps.members.is_some(), elastic);
         if let (Some(leave), Some(clock)) = (steps.leave, steps.clock) {
             let out = session.run().fetch(clock).call().unwrap();
             assert_eq!(out.scalar::<i64>(0).unwrap(), 21, "a fetch of it is a step");

@@ -590,7 +590,7 @@ pub const LAYOUTS: &[Layout] = &[
         ("total", offset_of!(dtg_replication, total), width(|s: &dtg_replication| &s.total)),
         ("to_aggregate", offset_of!(dtg_replication, to_aggregate), width(|s: &dtg_replication| &s.to_aggregate)),
         ("staleness", offset_of!(dtg_replication, staleness), width(|s: &dtg_replication| &s.staleness)),
-        ("reserved", offset_of!(dtg_replication, reserved), width(|s: &dtg_replication| &s.reserved)),
+        ("min_workers", offset_of!(dtg_replication, min_workers), width(|s: &dtg_replication| &s.min_workers)),
     ]),
     ("dtg_replicated", size_of::<dtg_replicated>(), &[
         ("struct_size", offset_of!(dtg_replicated, struct_size), width(|s: &dtg_replicated| &s.struct_size)),
@@ -606,6 +606,7 @@ pub const LAYOUTS: &[Layout] = &[
         ("gradient_norm", offset_of!(dtg_replicated, gradient_norm), width(|s: &dtg_replicated| &s.gradient_norm)),
         ("leave", offset_of!(dtg_replicated, leave), width(|s: &dtg_replicated| &s.leave)),
         ("clock", offset_of!(dtg_replicated, clock), width(|s: &dtg_replicated| &s.clock)),
+        ("members", offset_of!(dtg_replicated, members), width(|s: &dtg_replicated| &s.members)),
     ]),
     ("dtg_all_reduce", size_of::<dtg_all_reduce>(), &[
         ("struct_size", offset_of!(dtg_all_reduce, struct_size), width(|s: &dtg_all_reduce| &s.struct_size)),
@@ -1099,6 +1100,7 @@ pub const NUMBERS: &[(&str, i128)] = &[
     ("DTG_SYNC_STRICT", DTG_SYNC_STRICT as i128),
     ("DTG_SYNC_REPLICAS", DTG_SYNC_REPLICAS as i128),
     ("DTG_SYNC_SSP", DTG_SYNC_SSP as i128),
+    ("DTG_SYNC_ELASTIC", DTG_SYNC_ELASTIC as i128),
     ("DTG_LOG_DEBUG", DTG_LOG_DEBUG as i128),
     ("DTG_LOG_INFO", DTG_LOG_INFO as i128),
     ("DTG_LOG_WARN", DTG_LOG_WARN as i128),

@@ -258,6 +258,15 @@ class ClusterTest {
           model.applyReplicated(List.of(w), graph.gradients(loss, w.read()), null, new Replication(SyncMode.SSP, 1, 2).staleness(3));
       assertNotNull(bounded.leave());
       assertNotNull(bounded.clock());
+      assertNull(bounded.members());
+    }
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1)) {
+      Variable w = model.scalar("w", 0);
+      Value loss = graph.square(w.read());
+      Replicated elastic =
+          model.applyReplicated(List.of(w), graph.gradients(loss, w.read()), null, new Replication(SyncMode.ELASTIC, 0, 3).minWorkers(2));
+      assertNotNull(elastic.leave());
+      assertNotNull(elastic.members());
     }
   }
 }

@@ -15,15 +15,16 @@ package org.dtg;
  * @param nextStep an int64 scalar, part of train: the count right after its own update, or the step of its token
  * @param learningRate a floating-point scalar
  * @param gradientNorm float32: of this worker's own gradients; computed only if fetched
- * @param leave target: SSP, a worker that makes no more steps but stays connected
+ * @param leave target: SSP and ELASTIC, a worker that makes no more steps but stays connected
  * @param clock an int64 scalar, part of train: SSP, the worker's clock
+ * @param members bool by worker, part of update: ELASTIC, whose contributions made the step
  */
 public record Replicated(Value train, Value localInit, Value chiefInit, Value resume, Value update, Value globalStep, Value localStep,
-    Value nextStep, Value learningRate, Value gradientNorm, Value leave, Value clock) {
+    Value nextStep, Value learningRate, Value gradientNorm, Value leave, Value clock, Value members) {
   static Replicated of(Graph graph, long[] ids) {
     Value[] all = new Value[ids.length];
     for (int i = 0; i < all.length; i++) all[i] = Value.orNull(graph, ids[i]);
     return new Replicated(all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7], all[8], all[9],
-        all[10], all[11]);
+        all[10], all[11], all[12]);
   }
 }

@@ -9,6 +9,7 @@ public final class Replication {
   int total;
   int toAggregate;
   int staleness;
+  int minWorkers;
 
   /**
    * One replica's share.
@@ -45,7 +46,24 @@ public final class Replication {
     return this;
   }
 
+  /**
+   * Without whom no step is made.
+   *
+   * @param minWorkers workers that have to be there; 0: 1; only with ELASTIC
+   * @return this
+   */
+  public Replication minWorkers(int minWorkers) {
+    this.minWorkers = minWorkers;
+    return this;
+  }
+
   Packet packet() {
-    return new Packet().integer(mode.ordinal()).integer(worker).integer(total).integer(toAggregate).integer(staleness);
+    return new Packet()
+        .integer(mode.ordinal())
+        .integer(worker)
+        .integer(total)
+        .integer(toAggregate)
+        .integer(staleness)
+        .integer(minWorkers);
   }
 }

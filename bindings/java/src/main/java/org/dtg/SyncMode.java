@@ -11,5 +11,7 @@ public enum SyncMode {
   /** TensorFlow's SyncReplicasOptimizer: the mean of the gradients that are there once enough arrived. */
   REPLICAS,
   /** Stale synchronous parallel: as ASYNC, but nobody is more than so many steps ahead of the slowest that is there. */
-  SSP
+  SSP,
+  /** As STRICT, but with whoever is there: workers may come and go, so many at least. */
+  ELASTIC
 }
