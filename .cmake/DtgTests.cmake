@@ -134,6 +134,9 @@ if(sources AND NOT DTG_SANITIZE STREQUAL "thread")
   # A coordinator, whose workers are killed. In seeds 3, 11 and 13 a server went on sending to the life before.
   dtg_add_test(sim_closures sim_cluster sim --closures --seconds ${dtg_sim_short} --count 40 --jobs 2)
   set_tests_properties(sim_closures PROPERTIES PROCESSORS 2)
+  # Elastic workers.
+  dtg_add_test(sim_elastic sim_cluster sim --elastic --seconds 20 --count 60 --jobs 2)
+  set_tests_properties(sim_elastic PROPERTIES PROCESSORS 2)
   # Workers of bounded staleness.
   dtg_add_test(sim_bounded sim_cluster sim --bounded --seconds ${dtg_sim_short} --count 100 --jobs 2)
   set_tests_properties(sim_bounded PROPERTIES PROCESSORS 2)
@@ -212,6 +215,8 @@ if(TARGET example_fashion_mnist AND TARGET dtg_cli AND NOT DTG_SANITIZE)
   set_tests_properties(demo_digits PROPERTIES SKIP_RETURN_CODE 77)
   dtg_add_test(demo_kills Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/demo_kill_test.py"
     "$<TARGET_FILE:example_fashion_mnist>" "$<TARGET_FILE:dtg_cli>" "${PROJECT_SOURCE_DIR}/.ci/killer")
+  dtg_add_test(demo_elastic Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/elastic_test.py" "$<TARGET_FILE:dtg_cli>"
+    "$<TARGET_FILE:example_fashion_mnist>")
 endif()
 
 # Members of a group that die or stand still, as processes.

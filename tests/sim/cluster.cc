@@ -187,12 +187,13 @@ class WorkerHost {
   TimedRuns runs_{process_.clock()};
 };
 
-Cluster::Cluster(uint64_t seed, bool talks, bool strict)
+Cluster::Cluster(uint64_t seed, bool talks, Work work)
     : world_(seed),
       net_(world_),
       servers_(static_cast<int>(world_.between(1, 3))),
       workers_(static_cast<int>(world_.between(1, 4))),
-      strict_(world_.one_in(24) || strict),
+      elastic_(work == Work::elastic),
+      strict_(world_.one_in(24) || work != Work::any),
       keeps_state_(world_.one_in(2)),
       adding_(static_cast<Adding>(seed % 4)),
       keeps_order_(keeps_state_ && !strict_ && adding_ == Adding::plain),
@@ -214,6 +215,7 @@ void Cluster::wrong(const std::string& what) {
 }
 
 void Cluster::start(Member& member) {
+  if (member.stays_away) return;
   world_.say("start " + member.name);
   const bool is_server = member.is_server;
   const int index = member.index;
@@ -245,6 +247,8 @@ void Cluster::work(Process& process, int index) {
   options.cluster = ClusterSpec::parse(spec_of(servers_, workers_)).take();
   options.job = "worker";
   options.task = index;
+  // Nobody needs a worker that does not come back.
+  if (elastic_) options.filters = {"/job:ps", "/job:worker/task:" + std::to_string(index)};
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
   if (!server.ok()) return wrong("a worker does not start: " + server.status().message());
   if (strict_) train(process, server.value()->target(), index);
@@ -265,7 +269,7 @@ void Cluster::add(Process& process, const std::string& target, int index) {
 }
 
 void Cluster::train(Process& process, const std::string& target, int index) {
-  StrictWorker worker(process, servers_, index, workers_);
+  StrictWorker worker(process, servers_, share(index));
   Status status;
   while (!process.is_cut_off() && !quiet_ && !(status = worker.connect(target)).ok()) {
     world_.say(process.name() + " cannot connect: " + status.message());
@@ -287,6 +291,11 @@ void Cluster::train(Process& process, const std::string& target, int index) {
   if (index != 0 || process.is_cut_off() || !status.ok()) return;
   status = worker.settle();
   if (!status.ok()) wrong("the chief cannot complete what was under way: " + status.message());
+  // A client would look for a worker that is gone for good.
+  while (elastic_ && !process.is_cut_off() && !over_ && !audited_) {
+    if (is_asked_) audit_steps(worker);
+    process.sleep(50 * kMillisecond);
+  }
 }
 
 // The chief gives a server that has begun anew its cells; then everybody adds. False: there are no cells left.
@@ -330,11 +339,9 @@ void Cluster::look_at_order(Process& process, WorkerHost& host) {
   }
 }
 
-// A client that reads everything when it is calm, and judges.
-void Cluster::audit_steps(Process& process) {
-  StrictWorker worker(process, servers_, 0, workers_);
-  const Status status = worker.connect("unix:/sim/ps0");
-  const Result<std::string> found = status.ok() ? worker.judge() : Result<std::string>(status);
+// Reads everything when it is calm, and judges.
+void Cluster::audit_steps(StrictWorker& worker) {
+  const Result<std::string> found = worker.judge();
   if (!found.ok()) return wrong("the cells cannot be read: " + found.status().message());
   if (!found.value().empty()) wrong(found.value());
   audited_ = true;
@@ -342,6 +349,11 @@ void Cluster::audit_steps(Process& process) {
 
 // A client that reads all cells when it is calm, and judges.
 void Cluster::audit(Process& process) {
+  if (strict_) {
+    StrictWorker worker(process, servers_, share(0));
+    const Status status = worker.connect("unix:/sim/ps0");
+    return status.ok() ? audit_steps(worker) : wrong("the cells cannot be read: " + status.message());
+  }
   WorkerHost host(process, servers_, ledger_.cells(), adding_, false);
   Status status = host.connect("unix:/sim/ps0");
   std::vector<Tensor> read;
@@ -419,15 +431,29 @@ void Cluster::rest() {
   net_.slow_down(0);
 }
 
+// Not the chief; the others go on without it.
+void Cluster::take_one_away() {
+  Member& last = members_.back();
+  if (workers_ == 1 || !world_.one_in(3)) return;
+  last.stays_away = true;
+  if (!last.process) return;
+  world_.say("kill " + last.name + ", for good");
+  last.process->kill();
+  remains_.push_back(std::move(last.process));
+}
+
 Outcome Cluster::run() {
   for (Member& member : members_) start(member);
   const int64_t began = world_.now_ns();
   calm_from_ns_ = began + kDisturbedNs;
   world_.after(2 * kSecond, [this] { disturb(); });
-  world_.at(calm_from_ns_ + 8 * kSecond, [this] { rest(); });
+  world_.at(calm_from_ns_ + 8 * kSecond, [this] {
+    rest();
+    if (elastic_) take_one_away();
+  });
   world_.run(calm_from_ns_ + kCalmNs);
   for (int w = 0; w < workers_; ++w) {
-    if (next_step_[static_cast<size_t>(w)] < Ledger::kSteps && !finished_ &&
+    if (next_step_[static_cast<size_t>(w)] < Ledger::kSteps && !finished_ && !members_[static_cast<size_t>(servers_ + w)].stays_away &&
         last_done_ns_[static_cast<size_t>(w)] < calm_from_ns_ + kCalmNs - 2 * kSecond)
       wrong("worker " + std::to_string(w) + " has done nothing for two seconds, though all is well again");
   }
@@ -436,8 +462,9 @@ Outcome Cluster::run() {
   world_.run(world_.now_ns() + (strict_ ? 15 : 5) * kSecond);
   Member auditor{"auditor", false, 0, nullptr, nullptr, 0};
   auditor.process = std::make_unique<Process>(world_, net_, auditor.name, world_.u64(), nullptr,
-                                              [this](Process& process) { strict_ ? audit_steps(process) : audit(process); });
-  for (const int64_t until = world_.now_ns() + 30 * kSecond; !auditor.process->is_gone() && world_.step(until);) {
+                                              [this](Process& process) { elastic_ ? void(is_asked_ = true) : audit(process); });
+  for (const int64_t until = world_.now_ns() + 30 * kSecond; !(audited_ && auditor.process->is_gone()) && world_.step(until);) {
+    if (!elastic_ && auditor.process->is_gone()) break;
   }
   if (!audited_ && wrong_.empty()) wrong("the cells could not be read in time");
   over_ = true;

@@ -6,6 +6,7 @@
 //   sim_cluster --closures --count 300
 //   sim_cluster --bounded --count 300
 //   sim_cluster --strict --count 300
+//   sim_cluster --elastic --count 300
 //   sim_cluster --count 10000 --ledger tests/sim/ledger.tsv --commit 1a2b3c4
 #include <execinfo.h>
 #include <signal.h>
@@ -31,6 +32,7 @@ using dtg::sim::ClosureJob;
 using dtg::sim::Cluster;
 using dtg::sim::GroupJob;
 using dtg::sim::Outcome;
+using dtg::sim::Work;
 
 struct Options {
   uint64_t from = 1, count = 100, jobs = 1;
@@ -70,7 +72,7 @@ Outcome run_once(uint64_t seed, const std::string& what, bool talks) {
   if (what == "groups") return GroupJob(seed, talks).run();
   if (what == "bounded") return BoundedJob(seed, talks).run();
   if (what == "closures") return ClosureJob(seed, talks).run();
-  return Cluster(seed, talks, what == "strict").run();
+  return Cluster(seed, talks, what == "strict" ? Work::strict : what == "elastic" ? Work::elastic : Work::any).run();
 }
 
 // Every fiftieth twice: it must end in the same history.
@@ -126,7 +128,8 @@ int main(int argc, char** argv) {
     else if (word == "--count") options.count = value();
     else if (word == "--jobs") options.jobs = std::max<uint64_t>(1, value());
     else if (word == "--seconds") options.seconds = static_cast<double>(value());
-    else if (word == "--groups" || word == "--closures" || word == "--bounded" || word == "--strict") options.what = word.substr(2);
+    else if (word == "--groups" || word == "--closures" || word == "--bounded" || word == "--strict" || word == "--elastic")
+      options.what = word.substr(2);
     else if (word == "--talk") options.talks = true;
     else if (word == "--ledger" && i + 1 < argc) options.ledger = argv[++i];
     else if (word == "--commit" && i + 1 < argc) options.commit = argv[++i];

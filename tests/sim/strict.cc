@@ -20,18 +20,18 @@ class OnServer {
 
 }  // namespace
 
-StrictWorker::StrictWorker(Process& process, int servers, int worker, int total)
-    : process_(process), graph_(Graph::create(&process.runtime()->ops()).take()), is_chief_(worker == 0) {
+StrictWorker::StrictWorker(Process& process, int servers, const Replication& share)
+    : process_(process), share_(share), graph_(Graph::create(&process.runtime()->ops()).take()), is_chief_(share.worker == 0) {
   model_ = make_ref<Model>(graph_, 1);
-  status_ = build(servers, worker, total);
+  status_ = build(servers);
   ends_ = CompletionQueue::create().take();
 }
 
 StrictWorker::~StrictWorker() { stop_updates(); }
 
-Status StrictWorker::build(int servers, int worker, int total) {
+Status StrictWorker::build(int servers) {
   Build b(*graph_);
-  graph_->push_device("/job:worker/task:" + std::to_string(worker));
+  graph_->push_device("/job:worker/task:" + std::to_string(share_.worker));
   number_ = b.op("Placeholder", {}, {{"dtype", DType::i32}, {"shape", PartialShape(Shape())}}, "number");
   const Value hot = b.op("OneHot", {number_, b.integer(kCells), b.scalar(DType::f32, 1), b.scalar(DType::f32, 0)});
   (void)graph_->pop_device();
@@ -47,7 +47,7 @@ Status StrictWorker::build(int servers, int worker, int total) {
     const OnServer there(*graph_, 0);
     DTG_TRY(model_->global_step().status());
   }
-  graph_->push_device("/job:worker/task:" + std::to_string(worker));
+  graph_->push_device("/job:worker/task:" + std::to_string(share_.worker));
   for (const NamedVariable& each : cells) sums.push_back(b.add(b.sum(each.read, b.ints({0})), b.cast(number_, DType::f32)));
   // 0 where every server is at this step.
   std::vector<Value> squares;
@@ -61,8 +61,7 @@ Status StrictWorker::build(int servers, int worker, int total) {
   (void)graph_->pop_device();
   DTG_TRY(b.status());
   const Optimizer optimizer{.kind = Optimizer::Kind::sgd, .learning_rate = {}, .rate = 1};
-  DTG_ASSIGN(added_, apply_replicated(*model_, gradients, optimizer,
-                                      {.mode = SyncMode::strict, .worker = worker, .total = total, .to_aggregate = 0}));
+  DTG_ASSIGN(added_, apply_replicated(*model_, gradients, optimizer, share_));
   DTG_ASSIGN(init_, model_->init_target());
   return {};
 }
@@ -144,14 +143,32 @@ Status StrictWorker::step() {
   return status;
 }
 
+// Every step was made by somebody, and by nobody twice.
+std::string StrictWorker::judge_contributions(int64_t counted, const Tensor& contributions) const {
+  double sum = 0;
+  for (const double one : contributions.values<double>()) {
+    if (one > static_cast<double>(counted))
+      return format("%g contributions of one worker to %lld steps", one, static_cast<long long>(counted));
+    sum += one;
+  }
+  return sum >= static_cast<double>(counted) ? std::string()
+                                             : format("%g contributions to %lld steps", sum, static_cast<long long>(counted));
+}
+
 Result<std::string> StrictWorker::judge() {
   std::vector<Value> fetches{added_.global_step};
   for (const NamedVariable& each : model_->variables()) {
     if (each.trainable) fetches.push_back(each.read);
   }
+  const NamedVariable* const contributions = model_->find("sync/contributions");
+  if (contributions) fetches.push_back(contributions->read);
   std::vector<Tensor> read;
   DTG_TRY(run(fetches, {}, &read));
   const int64_t counted = read[0].as<int64_t>()[0];
+  if (contributions) {
+    if (const std::string found = judge_contributions(counted, read.back()); !found.empty()) return found;
+    read.pop_back();
+  }
   for (size_t p = 1; p < read.size(); ++p) {
     for (int64_t k = 0; k < kCells; ++k) {
       const float value = read[p].as<float>()[k], wanted = k < counted ? -1 : 0;

@@ -1,6 +1,7 @@
 // A synchronous worker of a simulated job. The variables are rows of cells on every parameter server; step k takes 1 from cell k of each,
 // and more where what a worker read did not fit together: a server ahead of another, or of the count of steps. In the end cell k of every
-// server is -1 for the steps that are counted, and 0 for the others, whoever was killed when.
+// server is -1 for the steps that are counted, and 0 for the others, whoever was killed when. An elastic worker does the same, as the mean
+// does not hang on who takes part.
 //
 // The fiber of its process.
 #pragma once
@@ -18,7 +19,7 @@ class StrictWorker final {
  public:
   static constexpr int kCells = 512;
 
-  StrictWorker(Process& process, int servers, int worker, int total);
+  StrictWorker(Process& process, int servers, const Replication& share);
   ~StrictWorker();
 
   Status connect(const std::string& target);
@@ -32,7 +33,8 @@ class StrictWorker final {
   Result<std::string> judge();
 
  private:
-  Status build(int servers, int worker, int total);
+  Status build(int servers);
+  std::string judge_contributions(int64_t counted, const Tensor& contributions) const;
   Status begin();
   Status recovered();
   Status go_on();
@@ -40,6 +42,7 @@ class StrictWorker final {
   Status run(std::span<const Value> fetches, std::span<const NodeId> targets, std::vector<Tensor>* fetched = nullptr, bool feeds = false);
 
   Process& process_;
+  const Replication share_;
   Ref<Graph> graph_;
   Ref<Model> model_;
   Ref<Session> session_;

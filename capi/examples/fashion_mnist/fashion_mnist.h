@@ -61,6 +61,7 @@ struct place {
   int coordinates;  /* the chief's task feeds the workers, which are servers like the parameter servers */
   char name[80];    /* "worker-1", also of its run directory */
   int restarts;     /* how often the launcher has started this task again */
+  int min_workers;  /* workers come and go, but for so many; 0: their number is fixed */
 };
 
 dtg_error *find_place(const struct options *options, struct place *place);

@@ -170,7 +170,8 @@ dtg_error *send_report(struct training_run *run, const struct place *place, cons
 /* The chief waits here until the last worker has made its last step. */
 dtg_error *take_reports(struct training_run *run, const struct place *place, const struct network *n) {
   run->reports[0] = report_of(run, place);
-  if (!has_ps(place)) return NULL;
+  /* Of a range nobody knows who comes, and who is gone for good. */
+  if (!has_ps(place) || place->min_workers) return NULL;
   for (int seconds = 0;; seconds++) {
     dtg_error *error = dtg_model_wait_ready(n->ledger.reports, run->session, SECOND);
     if (!error) break;

@@ -74,6 +74,7 @@ static dtg_error *add_training(const struct options *options, const struct place
     return dtg_nn_minimize_towers(n->model, losses, (size_t)n->num_towers, &optimizer, &n->training);
   replication.mode = sync_mode(options);
   if (replication.mode == DTG_SYNC_SSP) replication.staleness = options->staleness;
+  if (replication.mode == DTG_SYNC_ELASTIC) replication.min_workers = place->min_workers;
   replication.worker = place->task.id;
   replication.total = place->task.num_workers;
   return dtg_nn_minimize_replicated(n->model, losses[0], &optimizer, &replication, &n->replicated);

@@ -49,7 +49,9 @@ dtg_error *find_place(const struct options *options, struct place *place) {
    * task, and the group has the others. */
   const char *const filters[] = {"/job:ps"};
   const char *restarts = getenv("DTG_RESTARTS");
+  const char *least = getenv("DTG_MIN_WORKERS");
   place->restarts = restarts ? atoi(restarts) : 0;
+  place->min_workers = least ? atoi(least) : 0;
   place->task = (dtg_task)DTG_TASK_INIT;
   TRY(create_runtime(&place->runtime));
   TRY(dtg_cluster_from_tf_config(NULL, 0, &place->cluster, &place->task));
