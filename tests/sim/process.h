@@ -5,6 +5,7 @@
 // One thread.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -34,8 +35,9 @@ class Process final {
   // The program has returned, and nothing of the process is left.
   bool is_gone() const { return gone_; }
   void kill();
-  // Nothing of it happens until then, like a process that is stopped.
-  void stall(int64_t until_ns) { stalled_until_ns_ = last_stall_ns_ = until_ns; }
+  // Nothing of it happens until then, like a process that is stopped; nor earlier than was said before, or what was put off then would come
+  // behind what comes now.
+  void stall(int64_t until_ns) { stalled_until_ns_ = last_stall_ns_ = std::max(stalled_until_ns_, until_ns); }
   int64_t last_stall_ns() const { return last_stall_ns_; }
   // For the program: lets time pass.
   void sleep(int64_t ns);
