@@ -95,6 +95,17 @@ class ElasticJob : public ::testing::Test {
     for (int i = 0; i < count && !HasFailure(); ++i) longest = std::max(longest, make_step());
     return longest;
   }
+  // Where the deadline passes here before the task that knows more has told it, the next attempt is told.
+  template <class Fn>
+  void expect_lateness(Fn&& run, const std::string& why) {
+    Status late;
+    for (int attempts = 0; attempts < 10; ++attempts) {
+      late = run();
+      ASSERT_EQ(late.code(), Code::deadline_exceeded) << late.message();
+      if (late.message().find(why) != std::string::npos) return;
+    }
+    ADD_FAILURE() << late.message();
+  }
   // What one process makes of the same members, by the same operations in the same order.
   void expect_replayed() {
     std::array<float, ElasticWorker::kCount> wanted{};
@@ -172,14 +183,13 @@ TEST_F(ElasticJob, GoesOnWithWhoIsThere) {
 TEST_F(ElasticJob, WaitsForTheLeastAndSaysForWhom) {
   serve(2);
   // Without an update nobody has asked for it.
-  Status late = chief_->train(1'500'000'000);
-  EXPECT_EQ(late.code(), Code::deadline_exceeded);
-  EXPECT_NE(late.message().find("does the chief run its update?"), std::string::npos) << late.message();
+  expect_lateness([&] { return chief_->train(kSecond); }, "does the chief run its update?");
   std::vector<Tensor> members(1);
-  late = chief_->run({&chief_->added.members, 1}, chief_->added.update, &members, 1'500'000'000);
-  EXPECT_EQ(late.code(), Code::deadline_exceeded);
-  EXPECT_NE(late.message().find("step 0 has 1 contributions, of 2 at least; never came: workers 1, 2 and 3"), std::string::npos)
-      << late.message();
+  expect_lateness(
+      [&] {
+        return chief_->run({&chief_->added.members, 1}, chief_->added.update, &members, kSecond);
+      },
+      "step 0 has 1 contributions, of 2 at least; never came: workers 1, 2 and 3");
   ASSERT_TRUE(recover(*chief_->model, chief_->added, *chief_->session, system_clock(), Deadline::after(system_clock(), 60 * kSecond)).ok());
   start(3);
   make_steps_until({true, false, false, true});

@@ -44,14 +44,15 @@
  * batch is smaller when fewer are there; the learning rate is not changed by that. A worker whose contribution came too late, as the step
  * was made without it, ends its `train` all the same, with next_step the step that it contributes to next; nothing of it was applied.
  * Sessions have to be connected where others may be missing: give the servers of workers device_filters {"/job:ps"}, and end the job
- * by dtg_session_end_job_now of the chief, as dtg_session_end_job waits for all tasks of the cluster, those too that never came.
- * Every step is applied once, on all tasks or on none, whoever is lost, as in DTG_SYNC_STRICT, and in the same commit counted in the
- * model's variable "sync/contributions" (float64 [total]: by worker, how many of its contributions were applied). What is not kept is
- * who takes part: an update that was cut short before any task had applied it is made anew, from contributions that are asked for once
- * more, and may have other members then. While the task of the global step has just been started anew, an update waits for T_dead and a
- * second, unless all `total` workers are back before, so that nobody is left out. Where a worker is restarted between its contribution
- * and the update, tasks may hold contributions of its two lives: give the same batch for the same local_step and worker, and they are the
- * same. A loss that is no finite number fails `train` of that worker alone; the others wait for its next contribution, or until it leaves.
+ * by dtg_session_end_job_now of the chief, as dtg_session_end_job and dtg_session_barrier wait for all workers of the cluster, those too
+ * that never came. Every step is applied once, on all tasks or on none, whoever is lost, as in DTG_SYNC_STRICT, and in the same commit
+ * counted in the model's variable "sync/contributions" (float64 [total]: by worker, how many of its contributions were applied). What is
+ * not kept is who takes part: an update that was cut short before any task had applied it is made anew, from contributions that are asked
+ * for once more, and may have other members then. While the task of the global step has just been started anew, an update waits for T_dead
+ * and a second, unless all `total` workers are back before, so that nobody is left out. Where a worker is restarted between its
+ * contribution and the update, tasks may hold contributions of its two lives: give the same batch for the same local_step and worker, and
+ * they are the same. A loss that is no finite number fails `train` of that worker alone; the others wait for its next contribution, or
+ * until it leaves.
  *
  * In-graph: one program, one graph, N towers that compute the same over the same variables.
  *
