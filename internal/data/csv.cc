@@ -110,7 +110,10 @@ class Parser {
     has_header_ = options_.header == CsvHeader::yes;
     // Names that are asked for and stand there are names.
     const auto is_there = [&](const std::string& name) { return std::find(names_.begin(), names_.end(), name) != names_.end(); };
-    const bool known = (!options_.columns.empty() && std::all_of(options_.columns.begin(), options_.columns.end(), is_there)) ||
+    const auto may_be_there = [&](const std::string& name) {
+      return is_there(name) || (options_.label_may_lack && name == options_.label);
+    };
+    const bool known = (!options_.columns.empty() && std::all_of(options_.columns.begin(), options_.columns.end(), may_be_there)) ||
                        (!options_.label.empty() && is_there(options_.label));
     if (options_.header == CsvHeader::detect && known) {
       has_header_ = true;
@@ -125,7 +128,7 @@ class Parser {
 
   Status select_columns() {
     const bool lacks_label = !options_.label.empty() && std::ranges::find(names_, options_.label) == names_.end();
-    if (lacks_label && options_.label_may_lack) leave_label_out();
+    if (lacks_label && options_.label_may_lack) options_.leave_label_out();
     else if (lacks_label) return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()}, doubt_);
     std::vector<std::string> wanted = options_.columns.empty() ? names_ : options_.columns;
     for (size_t i = 0; i < wanted.size(); ++i) {
@@ -150,12 +153,6 @@ class Parser {
     }
     for (Selected& selected : selected_) apply_rule(selected);
     return {};
-  }
-
-  void leave_label_out() {
-    std::erase(options_.columns, options_.label);
-    std::erase_if(options_.rules, [this](const CsvRule& rule) { return rule.name == options_.label; });
-    options_.label.clear();
   }
 
   void apply_rule(Selected& selected) const {
@@ -469,6 +466,12 @@ CsvOptions CsvOptions::with_label() const {
   CsvOptions all = *this;
   if (!label.empty() && !columns.empty() && std::ranges::find(columns, label) == columns.end()) all.columns.push_back(label);
   return all;
+}
+
+void CsvOptions::leave_label_out() {
+  std::erase(columns, label);
+  std::erase_if(rules, [this](const CsvRule& rule) { return rule.name == label; });
+  label.clear();
 }
 
 Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, const std::string& from) {

@@ -1,6 +1,7 @@
 // Elements stacked along a new first dimension, as windows and batches hand them out. Pure; any thread.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -18,5 +19,18 @@ Result<std::vector<ComponentSpec>> stacked_spec(std::span<const ComponentSpec> s
 
 // So many batches are made of so many elements (negative where that is not known, and so is the answer).
 int64_t batches_of(int64_t elements, int64_t size, bool drop_remainder);
+
+// Whether a stage that hands out whole batches only has dropped all that it got.
+class Remainder {
+ public:
+  void begin() { *this = {}; }
+  void handed_out() { any_ = true; }
+  void left(size_t elements) { left_ = std::max(left_, static_cast<int64_t>(elements)); }
+  int64_t all() const { return any_ ? 0 : left_; }
+
+ private:
+  bool any_ = false;
+  int64_t left_ = 0;
+};
 
 }  // namespace dtg

@@ -244,7 +244,7 @@ Status Trainer::evaluate(Reading& data, int64_t steps, Cancellation* cancellatio
     rows += count;
   }
   element_.clear();
-  if (rows == 0) return failed_precondition("evaluate: the data set has no elements");
+  if (rows == 0) return data.no_elements("evaluate");
   out.add(std::string(prefix) + "loss", sum / static_cast<double>(rows));
   return read_metrics(prefix, out);
 }
