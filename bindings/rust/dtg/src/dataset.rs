@@ -322,7 +322,9 @@ impl Dataset {
         let raw = placed(Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path"))?;
         let words = format!("[{}]", features.iter().map(Feature::words).collect::<Vec<_>>().join(", "));
         // SAFETY: an open runtime or NULL; texts that end with NUL and their number, a text with its length.
-        unsafe { made(|out| sys::dtg_dataset_tfrecord(runtime.raw(), raw.as_ptr(), raw.len(), words.as_ptr().cast(), words.len(), out)) }
+        unsafe {
+            made(|out| sys::dtg_dataset_tfrecord(runtime.raw(), raw.as_ptr(), raw.len(), words.as_ptr().cast(), words.len(), out))
+        }
     }
 
     /// The rows of a file of JSON lines, one object per line, plain or gzip. Whole numbers and bools are int64, other numbers float32,

@@ -5,9 +5,9 @@ mod common;
 
 use common::world;
 use dtg::{
-    Activation, Argument, Attention, BatchNorm, Conv, Csv, DType, Dataset, Dense, Error, ErrorKind, Graph, JsonLines, Lambda, Loss, LossKind,
-    MapOptions, Mesh, MeshOptions, Metric, MetricKind, Model, Module, Optimizer, Partitioner, Recurrent, Reduction, Replication,
-    Result, Scope, Split, Strategy, StrategyOptions, Trainer, TrainerOptions, Value, VariableSpec, ops,
+    Activation, Argument, Attention, BatchNorm, Conv, Csv, DType, Dataset, Dense, Error, ErrorKind, Graph, JsonLines, Lambda, Loss,
+    LossKind, MapOptions, Mesh, MeshOptions, Metric, MetricKind, Model, Module, Optimizer, Partitioner, Recurrent, Reduction,
+    Replication, Result, Scope, Split, Strategy, StrategyOptions, Trainer, TrainerOptions, Value, VariableSpec, ops,
 };
 
 /// The error names that line, once, and in front.

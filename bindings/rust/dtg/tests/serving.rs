@@ -4,8 +4,8 @@ mod common;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Checkpoint, CheckpointOptions, DType, Dataset, Dense, ErrorKind, Export, Fit, Graph, JsonLines, Model, NormalizationKind, Optimizer,
-    RestoreOptions, RestoreReport, Session, Split, Tensor, Trainer, TrainerOptions,
+    Checkpoint, CheckpointOptions, DType, Dataset, Dense, ErrorKind, Export, Fit, Graph, JsonLines, Model, NormalizationKind,
+    Optimizer, RestoreOptions, RestoreReport, Session, Split, Tensor, Trainer, TrainerOptions,
 };
 
 #[test]
@@ -80,7 +80,7 @@ fn classes_of_a_fit() {
     let feeds = [x, y];
     let outputs = [scores];
     let mut trainer = Trainer::new(model, &TrainerOptions { outputs: &outputs, ..TrainerOptions::new(&feeds, loss) }).unwrap();
-    let run = folder.file("run");
+    let run = std::path::Path::new(folder.path()).join("run");
     trainer.fit(&mut data, None, &Fit { directory: Some(&run), ..Default::default() }, |_, _| Ok(())).unwrap();
     let (served, _session) = Model::load(run.join("model.dtg")).unwrap();
     assert_eq!(served.classes("output").unwrap(), ["cat", "dog"]);
