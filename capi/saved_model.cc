@@ -149,6 +149,7 @@ dtg_error* dtg_model_restore_from(const dtg_model* model, dtg_session* session, 
     const Held<Session> running(session, HandleType::session);
     DTG_TRY(running.status());
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    DTG_TRY(check_session(object, *running, "restore the weights"));
     return restore_from(object, *running, file, restore, report);
   });
 }
@@ -172,6 +173,7 @@ dtg_error* dtg_model_export(const dtg_model* model, dtg_session* session, const 
     DTG_TRY(running.status());
     DTG_ASSIGN(const ModelExport read, read_export(*object.model, what));
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    DTG_TRY(check_session(object, *running, "export the model"));
     return export_model(*object.model, *running, read, object.metadata, file);
   });
 }

@@ -100,6 +100,10 @@ class Parser {
     if (!first.value()) return data_loss("read \"%s\": it has no line", path_.c_str());
     if (text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff"))
       return data_loss("read \"%s\": it is UTF-16 by its first two bytes; save it as UTF-8", path_.c_str());
+    if (text_.starts_with("PK\x03\x04"))
+      return data_loss("read \"%s\": it is a zip file, as those of spreadsheets are; save the table as CSV", path_.c_str());
+    if (const std::string_view begin = trim(text_.substr(0, 64)); begin.starts_with("{\"") || begin.starts_with("[{"))
+      return data_loss("read \"%s\": it begins as JSON does; JSON lines have a reader of their own", path_.c_str());
     if (fields.size() == 1) doubt_ = doubt_delimiter(text_.substr(0, text_.find('\n')), options_.delimiter);
     for (const std::string_view field : fields) names_.emplace_back(trim(field));
     const auto is_number = [](std::string_view field) {
@@ -123,6 +127,7 @@ class Parser {
       has_header_ = second.ok() && (!second.value() || std::any_of(fields.begin(), fields.end(), is_number));
     }
     for (size_t i = 0; !has_header_ && i < names_.size(); ++i) names_[i] = "c" + std::to_string(i);
+    if (!has_header_ && doubt_.empty()) doubt_ = "; its first line holds values, so nothing names them";
     return {};
   }
 
@@ -404,7 +409,7 @@ class Parser {
   const std::string_view text_;
   const std::string& path_;
   CsvOptions options_;
-  std::string doubt_;  // whether this is the delimiter, for an error
+  std::string doubt_;  // whether this is the delimiter, or why there are no names, for an error
   std::vector<std::string> names_;
   bool has_header_ = false;
   std::vector<Selected> selected_;

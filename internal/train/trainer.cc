@@ -266,7 +266,8 @@ Status Trainer::read_metrics(std::string_view prefix, Record& out) {
 Status Trainer::check_data(const Reading& data, const char* what, size_t needed) const {
   const std::vector<ComponentSpec>& spec = data.data().spec();
   if (spec.size() != feed_count() && spec.size() != needed) {
-    return invalid_argument("%s: an element of the data set has %zu components, and %zu values are fed", what, spec.size(), needed);
+    return invalid_argument("%s: an element of the data set has %zu components, and %zu values are fed%s", what, spec.size(), needed,
+                            spec.size() > needed ? "; tables that are read without a label have a component for each column" : "");
   }
   const Graph& graph = model_->graph();
   for (size_t i = 0; i < needed; ++i) {

@@ -79,6 +79,10 @@ TEST_F(Classes, OfAFitAreToldByItsModel) {
   EXPECT_EQ(names_of(lab.model, nullptr), (Names{"cat", "dog"})) << "for an export of one's own";
   EXPECT_NE(names_of(served, "outptu")[0].find("did you mean \"output\""), std::string::npos);
   EXPECT_NE(names_of(served, "x")[0].find("\"x\" is an input"), std::string::npos);
+  // The weights alone bring them along, too.
+  Lab again;
+  OK(dtg_model_restore_from(again.model, again.session, (run_ + "/model.safetensors").c_str(), DTG_STRLEN, nullptr, nullptr));
+  EXPECT_EQ(names_of(again.model, nullptr), (Names{"cat", "dog"}));
   // By that schema rows without their label are read elsewhere.
   dtg_string* schema = nullptr;
   OK(dtg_model_metadata(served, "schema", DTG_STRLEN, &schema));

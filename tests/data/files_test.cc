@@ -206,6 +206,11 @@ TEST(Csv, TheLabelIsRead) {
   CsvOptions slip;
   ASSERT_TRUE(read_csv_schema(R"({"label": "kinds"})", slip).ok());
   EXPECT_EQ(make_csv(system_disk(), scratch.write("slip.csv", "b,a\n20,10\n"), slip).status().code(), Code::not_found);
+  for (const std::string wrong : {"{\"y\": 1, \"f\": 2}\n{\"y\": 2, \"f\": 2}\n", " [{\"y\": 1}]"}) {
+    EXPECT_NE(csv_problem(wrong, {}).message().find("it begins as JSON does"), std::string::npos);
+  }
+  EXPECT_NE(csv_problem("1,2\n3,4\n", {.label = "y"}).message().find("its first line holds values"), std::string::npos);
+  EXPECT_NE(csv_problem("PK\x03\x04zipped", {}).message().find("it is a zip file"), std::string::npos);
   for (const std::string wrong : {"y;f\n1;2\n", "y\tf\n1\t2\n"}) {
     const Status doubt = csv_problem(wrong, {.label = "y"});
     EXPECT_NE(doubt.message().find("is that the delimiter"), std::string::npos) << doubt.message();

@@ -27,12 +27,12 @@
  *   checkpoints/        sets of dtg/checkpoint.h
  *   metrics.csv         a row per epoch: epoch, step, loss, metrics, val_loss, ...; metrics.jsonl the same as a line of JSON each
  *   tensorboard/        curves by steps, in train/ and validation/, with Keras' names ("epoch_loss", "batch_loss"); settings; histograms
- *   best.safetensors    the weights of the epoch that was best, with `best`
- *   model.safetensors   the weights at the end (dtg_model_restore_from reads them)
- *   model.dtg           where the trainer has outputs: graph, weights and signature in one file, for dtg_model_load; with the schema of
- * data that have one, and so the names of classes (dtg_model_classes); see dtg_trainer_export summary.json        what dtg_trainer_summary
- * says, at the end report.html         the same as a page that needs no network: curves, where the time went, settings. `dtg report`
- * compares runs
+ *   best.safetensors    the weights of the epoch that was best, with `best`, and the model's metadata
+ *   model.safetensors   the same at the end (dtg_model_restore_from reads them)
+ *   model.dtg           where the trainer has outputs: graph, weights, signature and metadata in one file, for dtg_model_load, which also
+ *                       tells the names of classes (dtg_model_classes); see dtg_trainer_export
+ *   summary.json        what dtg_trainer_summary says, at the end
+ *   report.html         the same as a page that needs no network: curves, where the time went, settings. `dtg report` compares runs
  *
  * Epochs count from 1. Errors of all functions: INVALID_ARGUMENT (a closed handle, a value of another graph, numbers out of range),
  * RESOURCE_EXHAUSTED, FAILED_PRECONDITION (another thread is inside); others stand with the function. Single: one thread at a time uses a
