@@ -67,9 +67,8 @@ typedef struct dtg_session_options {
  * for a variable that has one, closing, destroying, reset); a ps only reads. At its own task a session may do everything.
  * `options` may be NULL. The session keeps runtime and graph alive; the graph may grow afterwards. Tasks that cannot be reached are tried
  * again, after longer and longer pauses, as long as the connect timeout has room for another attempt. Errors: INVALID_ARGUMENT (an empty
- * target too, which would be a cluster forgotten); UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing, where they should be, and the
- * last error of each); UNAUTHENTICATED (a wrong key); FAILED_PRECONDITION (another cluster, version or security at the other end). Since
- * 0.1. */
+ * target, too); UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing, where they should be, and the last error of each);
+ * UNAUTHENTICATED (a wrong key); FAILED_PRECONDITION (another cluster, version or security at the other end). Since 0.1. */
 DTG_ERR dtg_session_connect(dtg_runtime *runtime, const char *target, size_t target_len, dtg_graph *graph,
                             const dtg_session_options *options, dtg_session **out) DTG_NOEXCEPT;
 

@@ -319,8 +319,8 @@ DTG_ERR dtg_trainer_train_step(dtg_trainer *trainer, const dtg_tensor *const *te
 
 /* Loss and metrics over a data set from its beginning, or over `steps` elements (0: all): the loss is the mean over examples. `out` (its
  * struct_size set) receives the values, "loss" and the metrics, as of DTG_FIT_VALIDATION without "val_". Errors: those of dtg_session_run,
- * FAILED_PRECONDITION (no elements), INVALID_ARGUMENT (data that mean something else by their numbers, as for dtg_trainer_predict). Since
- * 0.1. Semantics: keras.Model.evaluate. */
+ * FAILED_PRECONDITION (no elements), INVALID_ARGUMENT (data that mean something else by their numbers, as in dtg_trainer_predict).
+ * Since 0.1. Semantics: keras.Model.evaluate. */
 DTG_ERR dtg_trainer_evaluate(dtg_trainer *trainer, dtg_dataset *data, int64_t steps, dtg_cancellation *cancellation,
                              dtg_fit_event *out) DTG_NOEXCEPT;
 
