@@ -283,7 +283,7 @@ if(NOT DTG_SANITIZE)
   set_target_properties(bench_ours bench_ours_cluster bench_ours_group bench_planning bench_control bench_checkpoint bench_spin bench_crossing PROPERTIES EXCLUDE_FROM_ALL ON)
   add_dependencies(bench bench_ours bench_ours_cluster bench_ours_group bench_planning bench_control bench_checkpoint bench_spin bench_crossing bench_ours_counted)
   if(TARGET example_fashion_mnist AND TARGET dtg_cli)
-    add_dependencies(bench example_fashion_mnist dtg_cli)
+    add_dependencies(bench example_fashion_mnist dtg_cli dtg_archive) # the bindings' rows install what there is
   endif()
 endif()
 

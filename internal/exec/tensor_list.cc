@@ -11,18 +11,34 @@ namespace dtg {
 TensorList::TensorList(DType dtype, PartialShape element_shape, std::vector<Item> items)
     : family_(make_ref<Family>(dtype, std::move(element_shape))), size_(static_cast<int64_t>(items.size())), items_(std::move(items)) {}
 
-TensorList::TensorList(const TensorList& like, int64_t size) : family_(like.family_), size_(size) {}
+TensorList::TensorList(Ref<Family> family, int64_t size) : family_(std::move(family)), size_(size) {}
+
+Ref<TensorList> TensorList::next(int64_t size) const {
+  TensorList* const spare = family_->spare.exchange(nullptr, std::memory_order_acquire);
+  if (!spare) return Ref<TensorList>::adopt(new TensorList(family_, size));
+  spare->revive();
+  spare->family_ = family_;
+  spare->size_ = size;
+  return Ref<TensorList>::adopt(spare);
+}
 
 // One after the other: of a long loop each list may be all that holds the next, or an element that is a list the one before. Those that
 // are to go stand in a row by their newer_, so that it takes neither stack nor memory.
-TensorList::~TensorList() {
+void TensorList::last_release() {
   Ref<TensorList> going;
   leave(going);
   while (going) {
-    const Ref<TensorList> next = std::move(going);
-    going = std::move(next->newer_);
-    next->leave(going);
+    const Ref<TensorList> list = std::move(going);
+    going = std::move(list->newer_);
+    list->leave(going);
   }
+  items_ = {};
+  old_ = {};
+  difference_ = Difference::none;
+  // The family goes with its last list, and the spare with it.
+  const Ref<Family> family = std::move(family_);
+  TensorList* none = nullptr;
+  if (!family->spare.compare_exchange_strong(none, this, std::memory_order_acq_rel)) delete this;
 }
 
 // All lists that this one holds, and nobody else, go into the row.
@@ -76,7 +92,7 @@ std::vector<TensorList::Item> TensorList::items() const {
 }
 
 Ref<TensorList> TensorList::with(int64_t index, Item item) const {
-  auto made = Ref<TensorList>::adopt(new TensorList(*this, size_));
+  Ref<TensorList> made = next(size_);
   Ref<TensorList> dropped;
   const std::lock_guard lock(family_->lock);
   own(dropped);
@@ -90,7 +106,7 @@ Ref<TensorList> TensorList::with(int64_t index, Item item) const {
 }
 
 Ref<TensorList> TensorList::pushed(Item item) const {
-  auto made = Ref<TensorList>::adopt(new TensorList(*this, size_ + 1));
+  Ref<TensorList> made = next(size_ + 1);
   Ref<TensorList> dropped;
   const std::lock_guard lock(family_->lock);
   own(dropped).push_back(std::move(item));
@@ -121,7 +137,7 @@ Result<Tensor> TensorList::room(MemoryPool& memory, const Shape& shape) const {
 }
 
 Ref<TensorList> TensorList::popped(Item* last) const {
-  auto made = Ref<TensorList>::adopt(new TensorList(*this, size_ - 1));
+  Ref<TensorList> made = next(size_ - 1);
   Ref<TensorList> dropped;
   const std::lock_guard lock(family_->lock);
   own(dropped);

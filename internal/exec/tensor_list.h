@@ -1,11 +1,12 @@
 // TensorList: a list of tensors as a value of type variant. Immutable to whoever holds one: an op that changes a list makes another. It
 // still costs no copy: the newest of the lists that come from one another has the elements, the older ones know in what they differ from
 // the next newer one. So pushing, popping and setting take constant time as long as the newest is used, and using an older one
-// copies the elements once.
+// copies the elements once. What a list stood in is used again by a later one of its family, so that a loop which pushes allocates nothing.
 //
 // Owner: the slots of a run and the variables of a loop, by count. Any thread; the lists of one family share a lock.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -28,7 +29,6 @@ class TensorList final : public RefCounted {
   };
 
   TensorList(DType dtype, PartialShape element_shape, std::vector<Item> items);
-  ~TensorList() override;
 
   DType dtype() const { return family_->dtype; }
   // What every element's shape is within.
@@ -52,19 +52,25 @@ class TensorList final : public RefCounted {
   enum class Difference : uint8_t { none, item, shorter, longer };
   struct Family final : RefCounted {
     Family(DType of, PartialShape within) : dtype(of), element_shape(std::move(within)) {}
+    ~Family() override { delete spare.load(std::memory_order_acquire); }
     const DType dtype;
     const PartialShape element_shape;
     SpinLock lock;
-    ValueRoom room;  // guarded; of the elements that were pushed last
+    ValueRoom room;                           // guarded; of the elements that were pushed last
+    std::atomic<TensorList*> spare{nullptr};  // of no family and without elements
   };
-  TensorList(const TensorList& like, int64_t size);
+  TensorList(Ref<Family> family, int64_t size);
+  ~TensorList() override = default;
+  void last_release() override;
+  // One of the family, still without elements.
+  Ref<TensorList> next(int64_t size) const;
   void leave(Ref<TensorList>& going);
   static void append(Ref<TensorList> list, Ref<TensorList>& going);
   // With the lock held: the elements are here. What is not needed any more goes to `dropped`, to be let go of without the lock.
   std::vector<Item>& own(Ref<TensorList>& dropped) const;
 
-  const Ref<Family> family_;
-  const int64_t size_;
+  Ref<Family> family_;
+  int64_t size_;
   // Guarded by the family's lock.
   mutable std::vector<Item> items_;
   mutable Ref<TensorList> newer_;

@@ -37,9 +37,12 @@ void Graph::count_up(int& counter) {
 
 // The name, or the first of name_1, name_2, ... that nobody has.
 void Graph::make_free(std::string& name) {
-  if (names_.find(name) == kNoNode) return;
+  // One that has counted says that the name is taken: it is the commonest case, and the table need not be asked.
   auto counter = name_counters_.find(std::string_view(name));
-  if (counter == name_counters_.end()) counter = name_counters_.emplace(name, 0).first;
+  if (counter == name_counters_.end() || counter->second == 0) {
+    if (names_.find(name) == kNoNode) return;
+    if (counter == name_counters_.end()) counter = name_counters_.emplace(name, 0).first;
+  }
   name += '_';
   const size_t base = name.size();
   char digits[12];

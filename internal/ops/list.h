@@ -80,7 +80,7 @@ Result<Item> item_of(const RunContext& c, const ListArgs& a, int i);
 // The shape of what is not set: what the list, the op and the elements that are set say.
 Result<Shape> unset_shape(const RunContext& c, const TensorList& list, const PartialShape& asked);
 // Element `item` of `list` as output o, which is brought: the element's own memory, which nobody writes to.
-Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, const Item& item, int o);
+Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, Item item, int o);
 // How many elements input i asks for.
 Result<size_t> count_of(const RunContext& c, int input);
 // A number that was fed may ask for more elements, of so many bytes each, than there is memory.

@@ -17,8 +17,8 @@ Result<const TensorList*> list_at(const RunContext& c, int input) {
 
 // The slot of a variant holds the address of the RefCounted.
 void give_list(RunContext& c, int output, Ref<TensorList> list) {
-  RefCounted* const object = list.get();
-  c.set_output(output, object, {}, std::move(list));
+  RefCounted* const object = list.leak();
+  c.set_output(output, object, {}, Ref<RefCounted>::adopt(object));
 }
 
 Status check_dtype(const RunContext& c, const TensorList& list, DType wanted) {
@@ -112,10 +112,10 @@ Status give_zeros(RunContext& c, const ListArgs& a, const TensorList& list, cons
 }
 }  // namespace
 
-Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, const Item& item, int o) {
+Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, Item item, int o) {
   if (a.dtype == DType::variant) {
     if (!item.list) return c.error("the element was never set");
-    give_list(c, o, item.list);
+    give_list(c, o, std::move(item.list));
     return {};
   }
   DTG_ASSIGN(const PartialShape asked, a.element_shape.get(c));

@@ -171,7 +171,7 @@ Status pop_run(RunContext& c) {
   if (list->size() == 0) return c.error("the list is empty");
   Item last;
   give_list(c, 0, list->popped(&last));
-  return give_item(c, a, *list, last, 1);
+  return give_item(c, a, *list, std::move(last), 1);
 }
 
 Status pop_prepare(PrepareContext& c) {
