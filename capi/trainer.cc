@@ -204,7 +204,7 @@ Status keep_schema(TrainerObject& object) {
     set_metadata(*object.model, kSchemaKey, object.data->schema);
     return {};
   }
-  const Status differs = check_meaning(*object.data, "fit", *there, "the schema that the model has kept, which stays");
+  const Status differs = check_meaning(*object.data, "data to train on", *there, "the schema that the model has kept, which stays");
   LogSink* const log = object.model->graph->runtime->seams().log;
   if (!differs.ok() && log) log->write(LogLevel::warn, "fit", differs.message());
   return {};

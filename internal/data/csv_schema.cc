@@ -129,6 +129,7 @@ std::vector<std::string> label_names(std::string_view schema) {
 
 std::string schemas_differ(std::string_view known, std::string_view other) {
   CsvOptions ours, theirs;
+  if (known == other || known.empty() || other.empty()) return "";
   if (!read_csv_schema(known, ours).ok() || !read_csv_schema(other, theirs).ok()) return "";
   for (const CsvRule& rule : theirs.rules) {
     const CsvRule* const same = rule_of(ours, rule.name);

@@ -168,7 +168,7 @@ TEST_F(Classes, OtherDataMeanTheSame) {
   const std::string told = lines.end();
   EXPECT_NE(
       told.find(
-          "fit: fit: \"ape\" of column \"kind\" is 0 in it, and is none of the names in the schema that the model has kept, which stays"),
+          "fit: data to train on: \"ape\" of column \"kind\" is 0 in it, and is none of the names in the schema that the model has kept, which stays"),
       std::string::npos)
       << told;
 }
