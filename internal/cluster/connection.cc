@@ -452,6 +452,7 @@ Status Connection::start_run(const wire::RunPart& request) {
   run.waits = write.repeated && std::ranges::any_of(runs_, [&](const auto& other) { return other.second.write == write.sequence; });
   run.run = make_ref<PartRun>(part->second, rights_, edges, write, deadline,
                               [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
+                                if (self->loop_.is_current()) return self->run_ended(sequence, status);
                                 self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
                               });
   run.deadline = std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("%s", kTimePassed).in_phase("run")); });

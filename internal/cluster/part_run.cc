@@ -8,13 +8,16 @@ PartRun::PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> 
       part_(std::move(part)),
       rights_(std::move(rights)),
       commits_(*part_, write),
+      loop_first_(edges->loop(), *part_->task().host().pool),
       ended_(std::move(ended)) {
   set_edges(std::move(edges));
+  run_with(part_->plan().is_light() ? &loop_first_ : nullptr);
 }
 
 void PartRun::start() {
   retain();  // until ended()
-  part_->task().host().pool->submit(this);
+  if (part_->plan().is_light()) loop_first_.submit(this);
+  else part_->task().host().pool->submit(this);
 }
 
 void PartRun::run() { (void)execute().ok(); }
@@ -26,10 +29,17 @@ Status PartRun::begun() {
   return {};
 }
 
+// On the loop somebody may be in the midst of his list of runs.
 void PartRun::ended(Status status) {
   commits_.end(status);
+  end_ = std::move(status);
+  if (edges()->loop().is_current()) loop_first_.submit(&told_);
+  else tell();
+}
+
+void PartRun::tell() {
   const Ended ended = std::move(ended_);
-  ended(status);
+  ended(end_);
   release();
 }
 

@@ -1,5 +1,7 @@
 // PartRun: one run of a part that a session asked for over its connection. Started by the connection on the loop, it goes over
-// to the pool there and then, and tells its end to whoever made it.
+// to the pool there and then, and tells its end to whoever made it. A light one (Program::light) stays on the loop, where it begins, goes
+// on and ends behind the call that brought what it waited for: the thread that reads is there, and waking another takes longer than the
+// run.
 //
 // Owner: the connection, and itself while it is under way.
 #pragma once
@@ -12,21 +14,48 @@ namespace dtg {
 
 class PartRun final : public RefCounted, public Run, private Pool::Task {
  public:
-  // `ended` is called once, from a thread of the pool, when nothing of the run is left.
+  // `ended` is called once, when nothing of the run is left: from a thread of the pool, or on the loop in a call of its own.
   using Ended = std::function<void(const Status&)>;
   PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, const WriteId& write, Deadline deadline, Ended ended);
 
   void start();
 
  private:
+  // On the loop, where that can be and the loop is not kept too long; else on the pool.
+  class LoopFirst final : public Frame::Executor {
+   public:
+    LoopFirst(Loop& loop, Pool& pool) : loop_(loop), pool_(pool) {}
+    void submit(Pool::Task* task) override {
+      if (!loop_.is_current() || !loop_.defer(task)) pool_.submit(task);
+    }
+
+   private:
+    Loop& loop_;
+    Pool& pool_;
+  };
+
+  // Tells the end.
+  class Told final : public Pool::Task {
+   public:
+    explicit Told(PartRun& run) : run_(run) {}
+    void run() override { run_.tell(); }
+
+   private:
+    PartRun& run_;
+  };
+
   void run() override;
   Status begun() override;
   void left() override {}
   void ended(Status status) override;
+  void tell();
 
   const Ref<ServedPart> part_;
   const Ref<const Rights> rights_;  // of the session
   RunCommits commits_;
+  LoopFirst loop_first_;
+  Told told_{*this};
+  Status end_;
   Ended ended_;
 };
 

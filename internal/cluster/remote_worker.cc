@@ -243,7 +243,7 @@ void RemoteWorker::failed(const Status& status) {
   tell(std::move(told), explained(status));
   if (waiters_.empty()) return rest();
   host_.loop().set(pause_, host_.seams.clock->monotonic_ns() + pause);
-  pause_ns_ = std::min(pause_ns_ * 2, kRetryLastNs);
+  pause_ns_ = std::min(pause_ns_ + pause_ns_ / 2, kRetryLastNs);
 }
 
 void RemoteWorker::rest() {

@@ -99,14 +99,15 @@ void Run::start() {
   }
   if (!frame) return;
   const Ref<Plan> plan = Ref<Plan>::share(&plan_);  // this may go
-  if (!granted(*frame)) plan->give_back(*frame);
+  if (!launch(*frame, begins_here_)) plan->give_back(*frame);
 }
 
-bool Run::granted(Frame& frame) {
+bool Run::launch(Frame& frame, bool here) {
   // A frame that has started may be through, and this gone, before start() returns.
   Status status = contained([&]() -> Status {
     DTG_TRY(begin(frame));
-    frame.start(this);
+    if (here) frame.run_here(this, executor_);
+    else frame.start(this, executor_);
     return {};
   });
   if (status.ok()) return true;

@@ -54,6 +54,12 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher, private Cancellat
     feeds_ = feeds;
     fetched_ = fetched;
   }
+  // For a caller who is told: where the run goes on when what it waits for has come (null: the pool), and that whoever executes it runs
+  // what can run at once.
+  void run_with(Frame::Executor* executor) {
+    executor_ = executor;
+    begins_here_ = true;
+  }
   // Once it has ended, it may be executed again.
   void renew(uint64_t sequence) {
     sequence_ = write_ = sequence;
@@ -89,11 +95,12 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher, private Cancellat
     Run& run_;
   };
 
-  bool granted(Frame& frame) override;
+  bool granted(Frame& frame) override { return launch(frame, false); }
   void finished(Frame& frame) override;
   void cancelled() override { stop(cancellation_->status()); }
   Status wait();
   void start();
+  bool launch(Frame& frame, bool here);
   Result<Frame*> wait_for_frame();
   Status begin(Frame& frame);
   Status publish(Frame& frame);
@@ -115,6 +122,8 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher, private Cancellat
   uint64_t write_;
   const Deadline deadline_;
   Cancellation* const cancellation_;
+  Frame::Executor* executor_ = nullptr;
+  bool begins_here_ = false;
   std::span<const Tensor* const> feeds_;
   std::span<Tensor> fetched_;
   std::vector<Staged> staged_;

@@ -122,12 +122,13 @@ Status Frame::run(Poller* poller) {
   if (count == 0) return {};
   if (program().straight && !is_traced()) return run_straight();
   watcher_ = nullptr;
+  executor_ = nullptr;
   poller_ = poller || !debts_ ? poller : debts_->poller();
   caller_attached_ = true;
   if (count == 1 && !device_) {
     run_segment(first_state(0));
   } else {
-    launch();
+    launch(true);
   }
   while (unfinished_.load(std::memory_order_acquire) != 0) {
     if (SegmentState* state = take_ready()) run_segment(*state);
@@ -137,18 +138,26 @@ Status Frame::run(Poller* poller) {
   return step_->aborted() ? step_->cause() : Status();
 }
 
-void Frame::start(Watcher* watcher) {
+void Frame::start(Watcher* watcher, Executor* executor) {
   watcher_ = watcher;
+  executor_ = executor;
   caller_attached_ = false;
   if (program().segments.empty()) return watcher->finished(*this);
-  launch();
+  launch(false);
 }
 
-void Frame::run_here(Watcher* watcher) {
-  if (program().segments.size() != 1 || device_) return start(watcher);
+void Frame::run_here(Watcher* watcher, Executor* executor) {
   watcher_ = watcher;
+  executor_ = executor;
   caller_attached_ = false;
-  run_segment(first_state(0));
+  if (program().segments.empty()) return watcher->finished(*this);
+  if (program().segments.size() == 1 && !device_) return run_segment(first_state(0));
+  launch(true);
+}
+
+void Frame::submit(Pool::Task* task) {
+  if (executor_) executor_->submit(task);
+  else pool().submit(task);
 }
 
 Status Frame::run_straight() {
@@ -183,8 +192,8 @@ Status Frame::call_cuttable(const Instruction& instruction, RunContext& context)
   }
 }
 
-// The segments that wait for nothing; the caller takes the last of them itself.
-void Frame::launch() {
+// The segments that wait for nothing. `here`: this thread takes the last of them itself.
+void Frame::launch(bool here) {
   const std::vector<uint32_t>& waits = program().waits;
   SegmentState* mine = nullptr;
   for (uint32_t i = 0; i < program().segments.size(); ++i) {
@@ -193,13 +202,13 @@ void Frame::launch() {
       enqueue(first_state(i));
       continue;
     }
-    if (mine && !caller_attached_) pool().submit(mine);
+    if (mine && !caller_attached_) submit(mine);
     else if (mine && !handed_over(pool(), mine)) make_ready(*mine);
     mine = &first_state(i);
   }
   if (!mine) return;
-  if (caller_attached_) run_segment(*mine);
-  else pool().submit(mine);
+  if (here) run_segment(*mine);
+  else submit(mine);
 }
 
 void Frame::run_segment(SegmentState& state) {
@@ -379,7 +388,7 @@ void Frame::finish_one(bool from_outside) {
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (attached) return wake_caller();
   if (!watcher) return;
-  if (from_outside) pool().submit(&end_task_);
+  if (from_outside) submit(&end_task_);
   else watcher->finished(*this);
 }
 
@@ -402,7 +411,7 @@ Frame::SegmentState& Frame::first_state(uint32_t segment) {
 
 void Frame::make_ready(SegmentState& state) {
   if (is_on_device(state.index)) return enqueue(state);
-  if (!caller_attached_) return pool().submit(&state);
+  if (!caller_attached_) return submit(&state);
   SegmentState* head = ready_.load(std::memory_order_relaxed);
   do {
     state.next_ready = head;

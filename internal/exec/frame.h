@@ -30,6 +30,14 @@ class Frame final {
     virtual void finished(Frame& frame) = 0;
   };
 
+  // Where the segments of a run go that nobody waits for on a thread of his own.
+  class Executor {
+   public:
+    virtual ~Executor() = default;
+    // As Pool::submit().
+    virtual void submit(Pool::Task* task) = 0;
+  };
+
   // What a frame works with. `owner` keeps all of it and the frame alive; threads that come in from outside hold it while they are
   // inside.
   struct Surroundings {
@@ -53,10 +61,10 @@ class Frame final {
   Status again();
   // On this thread until everything has finished, helped by the pool. `poller`: what this thread may do while it waits; null: nothing.
   Status run(Poller* poller = nullptr);
-  // On the pool; `watcher` hears of the end.
-  void start(Watcher* watcher);
+  // On the pool, or where `executor` says, which stays until the end; `watcher` hears of that.
+  void start(Watcher* watcher, Executor* executor = nullptr);
   // As start(), but what can run at once does so on this thread; `watcher` may hear of the end before this returns.
-  void run_here(Watcher* watcher);
+  void run_here(Watcher* watcher, Executor* executor = nullptr);
   // All of it now, on this thread: of a program that is straight.
   Status run_straight();
   Status outcome() const { return step_->cause(); }
@@ -134,7 +142,8 @@ class Frame final {
   void signal(uint32_t event);
   void hand_over(uint32_t event);
   void tell(uint32_t event);
-  void launch();
+  void submit(Pool::Task* task);
+  void launch(bool here);
   void run_segment(SegmentState& state);
   bool run_chunk(SegmentState& state);
   bool run_until(SegmentState& state, RunContext& context, uint32_t end, bool traced);
@@ -181,6 +190,7 @@ class Frame final {
   std::unique_ptr<std::atomic<bool>[]> raised_;  // events that were signalled in this run
   // The run.
   Watcher* watcher_ = nullptr;
+  Executor* executor_ = nullptr;         // null: the pool
   std::atomic<uint32_t> unfinished_{0};  // segments, and blocking instructions that were started
   EndTask end_task_;
   std::atomic<int> visitors_{0};

@@ -111,9 +111,11 @@ struct Program {
   bool open = false;         // some shapes are known only while it runs
   bool blocking = false;     // it may wait for others
   bool straight = false;     // one segment that never stops on its way, or none
-  bool small = false;        // one segment of the host's that waits for no queue and no task, calls no function and touches little memory
-  CollectiveDuties duties;   // to groups of tasks
-  std::string name;          // of the function, where it is the body of one
+  bool light =
+      false;  // the host's, of few kernels that touch little memory and call no function: whoever brings what it waits for may run it
+  bool small = false;       // one segment of the host's that waits for no queue and no task, calls no function and touches little memory
+  CollectiveDuties duties;  // to groups of tasks
+  std::string name;         // of the function, where it is the body of one
 
   // What the above points to.
   Arena arena;                // argument blocks and operand lists

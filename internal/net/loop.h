@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/poller.h"
+#include "base/pool.h"
 
 namespace dtg {
 
@@ -46,6 +47,12 @@ class Loop : public Poller {
   // For a thread of the host that waits for something that comes over this loop: it may be the loop meanwhile. It holds no lock that
   // anything on the loop takes. A loop that cannot be had says at once that the caller shall sleep.
   bool poll(Holds, const void*) override { return false; }
+  // Loop thread only: runs the task when what the loop has called out for has returned, so with nothing locked. For what takes
+  // microseconds: after one that took long, nothing is taken for a while. False: somebody else has to run it.
+  virtual bool defer(Pool::Task* task) {
+    post([task] { task->run(); });
+    return true;
+  }
   // On the loop's thread, or in a turn taken from it.
   virtual bool is_current() const = 0;
   // Runs `fn` on the loop's thread and waits until it is over: also when it throws, which is a mishap there, since what it

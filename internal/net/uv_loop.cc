@@ -27,6 +27,10 @@ constexpr int64_t kAsideNs = 50'000;       // the loop's own thread, after the l
 constexpr int64_t kBriefNs = 200'000;      // who drives longer tells the loop's own thread when he is through
 constexpr int64_t kLongNs = 10'000'000;    // how long it waits for that word at most
 
+constexpr int kRounds = 2;                       // of what was posted, behind one call out
+constexpr int64_t kDeferredMostNs = 2'000'000;   // what was deferred may take so long,
+constexpr int64_t kDeferNoneNs = 1'000'000'000;  // or nothing is for so long
+
 }  // namespace
 
 // How long to poll, learned from the last waits: where they are long it costs a CPU and brings nothing. Two who wait for each other both
@@ -58,10 +62,14 @@ struct UvLoop::State {
   uv_async_t wake;
   uv_timer_t timer;
   std::thread thread;
-  std::mutex turn;                  // whoever holds it is the loop
-  std::atomic<std::thread::id> id;  // of the thread that has the turn
-  bool changed = false;             // in this turn: something that the loop's thread sleeps by
-  std::mutex mutex;                 // guards posted, stopping and stopped
+  std::mutex turn;                    // whoever holds it is the loop
+  std::atomic<std::thread::id> id;    // of the thread that has the turn
+  bool changed = false;               // in this turn: something that the loop's thread sleeps by
+  std::vector<Pool::Task*> deferred;  // with the turn, as the next two
+  bool is_out = false;                // a call out is under way
+  bool posted_here = false;           // by which something was posted
+  int64_t defer_none_until_ns = 0;
+  std::mutex mutex;  // guards posted, stopping and stopped
   std::vector<std::function<void()>> posted;
   bool stopping = false, stopped = false;
   bool is_open = false;  // before its thread begins
@@ -92,6 +100,9 @@ struct UvLoop::State {
   void work();
   bool round(int* sleep_ms);
   void run_posted();
+  template <class Fn>
+  void call_out(Fn&& fn);
+  void run_deferred();
   void close_all();
   void stop();
 };
@@ -129,7 +140,10 @@ Status UvLoop::State::open() {
   is_open = true;
   loop.data = wake.data = timer.data = this;
   uv_timer_init(&loop, &timer);
-  failed = uv_async_init(&loop, &wake, [](uv_async_t* handle) { static_cast<State*>(handle->data)->run_posted(); });
+  failed = uv_async_init(&loop, &wake, [](uv_async_t* handle) {
+    State& state = *static_cast<State*>(handle->data);
+    state.call_out([&] { state.run_posted(); });
+  });
   return failed == 0 ? Status() : resource_exhausted("start a network loop: %s", uv_strerror(failed));
 }
 
@@ -312,15 +326,59 @@ void UvLoop::State::run_posted() {
   if (last) close_all();
 }
 
+// A call out of the loop, and what it leaves to be run behind it: that needs no wake-up, which costs more than most of it. What was posted
+// has two rounds, an end and the answer that tells it; what more is posted waits for the sockets, so that nobody keeps the loop to himself.
+template <class Fn>
+void UvLoop::State::call_out(Fn&& fn) {
+  const bool outermost = !std::exchange(is_out, true);
+  owner->contain(fn);
+  if (!outermost) return;
+  run_deferred();
+  for (int round = 0; round < kRounds && std::exchange(posted_here, false); ++round) {
+    run_posted();
+    run_deferred();
+  }
+  is_out = false;
+  if (!std::exchange(posted_here, false)) return;
+  const std::lock_guard lock(mutex);
+  if (!stopped) uv_async_send(&wake);
+}
+
+// What they defer comes behind them.
+void UvLoop::State::run_deferred() {
+  if (deferred.empty()) return;
+  int64_t began = now();
+  for (size_t i = 0; i < deferred.size(); ++i) {
+    owner->contain([task = deferred[i]] { task->run(); });
+    const int64_t at = now();
+    if (at - began > kDeferredMostNs) defer_none_until_ns = at + kDeferNoneNs;
+    began = at;
+  }
+  deferred.clear();
+}
+
+bool UvLoop::defer(Pool::Task* task) {
+  State& state = *state_;
+  if (state.defer_none_until_ns != 0) {
+    if (state.now() < state.defer_none_until_ns) return false;
+    state.defer_none_until_ns = 0;
+  }
+  state.deferred.push_back(task);
+  return true;
+}
+
 void UvLoop::post(std::function<void()> fn) {
   State& state = *state_;
+  bool is_here = false;
   {
     const std::lock_guard lock(state.mutex);
     if (state.stopped) return;
     state.posted.push_back(std::move(fn));
-    uv_async_send(&state.wake);
+    is_here = is_current() && state.is_out;
+    if (is_here) state.posted_here = true;
+    else uv_async_send(&state.wake);
   }
-  state.call_back();
+  if (!is_here) state.call_back();
 }
 
 void UvLoop::post_now(std::function<void()> fn) {
@@ -331,12 +389,16 @@ void UvLoop::post_now(std::function<void()> fn) {
     state.posted.push_back(std::move(fn));
   }
   bool wake = true;
+  if (is_current() && state.is_out) {
+    state.posted_here = true;
+    return;
+  }
   if (!is_current() && state.turn.try_lock()) {
     const std::lock_guard mine(state.turn, std::adopt_lock);
     state.stay_aside();
     state.id = std::this_thread::get_id();
     state.changed = false;
-    state.run_posted();
+    state.call_out([&] { state.run_posted(); });
     wake = state.changed;
     state.id = std::thread::id();
   }
@@ -361,8 +423,9 @@ void UvLoop::rearm() {
   uv_timer_start(
       &state.timer,
       [](uv_timer_t* timer) {
-        UvLoop& loop = *static_cast<State*>(timer->data)->owner;
-        loop.contain([&] { loop.ring_due(); });
+        State& mine = *static_cast<State*>(timer->data);
+        UvLoop& loop = *mine.owner;
+        mine.call_out([&] { loop.ring_due(); });
         if (loop.next_due() != INT64_MAX) loop.rearm();
       },
       ms, 0);
@@ -392,7 +455,7 @@ void UvLoop::want(Poll* poll, bool readable, bool writable) {
     // An error shows itself to whoever reads. libuv is C: nothing may be thrown through it.
     State& state = *static_cast<State*>(handle->loop->data);
     state.happened.fetch_add(1, std::memory_order_relaxed);
-    state.owner->contain([&] { watch->ready(failed != 0 || (found & (UV_READABLE | UV_DISCONNECT)) != 0, (found & UV_WRITABLE) != 0); });
+    state.call_out([&] { watch->ready(failed != 0 || (found & (UV_READABLE | UV_DISCONNECT)) != 0, (found & UV_WRITABLE) != 0); });
   });
 }
 

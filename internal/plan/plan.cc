@@ -44,11 +44,23 @@ class PlanMaker {
     for (uint32_t n : ir_.order) program_.blocking |= ir_.nodes[n].blocking();
     program_.straight = !program_.open && program_.segments.size() <= 1 && ir_.spaces.empty() &&
                         std::ranges::all_of(program_.instructions, [](const Instruction& each) { return each.sync && each.event < 0; });
+    program_.light = is_light();
     program_.small = is_small();
     return {};
   }
 
  private:
+  bool is_light() const {
+    constexpr size_t kInstructions = 64;
+    if (program_.open || !ir_.spaces.empty() || !program_.duties.groups.empty() || program_.instructions.size() > kInstructions)
+      return false;
+    const auto is_more = [&](uint32_t n) {
+      const Node& node = *ir_.nodes[n].node;
+      return node.op->capability() == Capability::file || node.op->capability() == Capability::net || calls_functions(node);
+    };
+    return std::ranges::none_of(program_.instructions, &Instruction::looks_at_clock) && std::ranges::none_of(ir_.order, is_more);
+  }
+
   // What might wait here is a read or a write of a variable, for the kernel of another run that writes it in place.
   bool is_small() const {
     if (program_.open || program_.blocking || program_.segments.size() > 1 || !ir_.spaces.empty()) return false;

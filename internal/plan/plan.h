@@ -58,6 +58,8 @@ class Plan final : public Body, private ChunkSource {
   // for which that was the reason to be made by whoever asked. One that was slow may have lost its CPU; of some that were, the next many
   // are not made so, and then it is tried again.
   bool is_brief();
+  // Program::light.
+  bool is_light() const { return program_.light; }
   void took(int64_t ns);
 
   // Memory for a fetched value, recycled when its last holder lets go.

@@ -127,6 +127,81 @@ TEST(UvLoop, SocketEventsThatThrow) {
   ::close(bad.descriptor);
 }
 
+// Behind the call that left them, before anything that comes later, on the loop.
+TEST(UvLoop, WhatIsDeferredComesBehindTheCall) {
+  auto loop = UvLoop::start(system_clock()).take();
+  std::vector<int> order;
+  struct Task final : Pool::Task {
+    void run() override {
+      order->push_back(number);
+      if (next) {
+        EXPECT_TRUE(loop->defer(next));
+      }
+      EXPECT_TRUE(loop->is_current());
+    }
+    std::vector<int>* order = nullptr;
+    UvLoop* loop = nullptr;
+    Task* next = nullptr;
+    int number = 0;
+  } first, second, third;
+  Task* const tasks[] = {&first, &second, &third};
+  for (int i = 0; i < 3; ++i) {
+    tasks[i]->order = &order;
+    tasks[i]->loop = loop.get();
+    tasks[i]->number = i + 1;
+  }
+  first.next = &third;
+  loop->call([&] {
+    loop->post([&] { order.push_back(4); });
+    EXPECT_TRUE(loop->defer(&first));
+    EXPECT_TRUE(loop->defer(&second));
+    order.push_back(0);
+  });
+  loop->call([] {});
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
+// What takes long there keeps the loop from its sockets.
+TEST(UvLoop, NothingIsDeferredBehindWhatTookLong) {
+  auto loop = UvLoop::start(system_clock()).take();
+  struct Slow final : Pool::Task {
+    void run() override { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
+  } slow;
+  struct Quick final : Pool::Task {
+    void run() override {}
+  } quick;
+  bool taken = false, refused = false;
+  loop->call([&] { taken = loop->defer(&slow); });
+  loop->call([&] { refused = !loop->defer(&quick); });
+  EXPECT_TRUE(taken);
+  EXPECT_TRUE(refused);
+}
+
+// In the order in which it was posted, wherever that was; and who posts without end keeps nobody out.
+TEST(UvLoop, WhatTheLoopPostsItself) {
+  auto loop = UvLoop::start(system_clock()).take();
+  std::vector<int> order;
+  loop->call([&] {
+    for (int i = 0; i < 3; ++i) {
+      loop->post([&, i] {
+        order.push_back(i);
+        loop->post([&, i] { order.push_back(10 + i); });
+        loop->post_now([&, i] { order.push_back(20 + i); });
+      });
+    }
+  });
+  for (int i = 0; i < 2; ++i) loop->call([] {});  // the first may come before what those three post
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 10, 20, 11, 21, 12, 22}));
+  std::atomic<bool> stop{false};
+  std::function<void()> again = [&] {
+    if (!stop) loop->post(again);
+  };
+  loop->post(again);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(loop->call([] {}));
+  stop = true;
+  loop->call([] {});
+}
+
 TEST(CallTable, WhoThrowsOverAnAnswerIsToldSo) {
   auto loop = UvLoop::start(system_clock()).take();
   loop->call([&] {

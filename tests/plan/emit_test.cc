@@ -156,6 +156,20 @@ TEST_F(Emit, TheClockIsLookedAtWhereMuchWasDone) {
   EXPECT_FALSE(slow->program().small);
 }
 
+// Whoever brings what such a part waits for may run it, so it must be over soon.
+TEST_F(Emit, LightIsWhatTouchesLittleMemory) {
+  const Value small = placeholder(Shape::of({4})), large = placeholder(Shape::of({1 << 18}));
+  EXPECT_TRUE(plan({{feed(small)}, {sin(small)}, {}})->program().light);
+  EXPECT_FALSE(plan({{feed(large)}, {sin(large)}, {}})->program().light);
+  const Value v = variable("v", Shape::of({4})), wide = variable("wide", Shape::of({1 << 18}));
+  EXPECT_TRUE(plan({{feed(small)}, {}, {node("AssignAddVariableOp", {v, small})}})->program().light);
+  EXPECT_FALSE(plan({{feed(large)}, {}, {node("AssignAddVariableOp", {wide, large})}})->program().light);
+  context.fuse = false;
+  Value y = small;
+  for (int i = 0; i < 100; ++i) y = sin(y);
+  EXPECT_FALSE(plan({{feed(small)}, {y}, {}})->program().light);
+}
+
 TEST_F(Emit, OnlyWhatLeavesNothingHalfMadeMayBeCut) {
   const Value large = placeholder(Shape::of({1 << 16})), v = variable("v", Shape::of({1 << 16}));
   const NodeId write = node("AssignAddVariableOp", {v, large});
