@@ -219,6 +219,12 @@ TEST_F(Classes, ABatchThatDropsAllIsTold) {
                 .find("batch(32, whole) hands out whole batches only, and 4 elements"),
             std::string::npos);
   dtg_dataset_release(few);
+  dtg_dataset* columns = nullptr;
+  OK(dtg_dataset_csv(nullptr, csv_.c_str(), DTG_STRLEN, nullptr, &columns));
+  EXPECT_NE(refused(dtg_trainer_fit(lab.trainer, columns, nullptr, nullptr, nullptr), DTG_INVALID_ARGUMENT, "no label")
+                .find("a table read without a label has a component for each column"),
+            std::string::npos);
+  dtg_dataset_release(columns);
 }
 
 // Such as a variable of the environment that is not set: a program that was to train with others would train alone.
