@@ -11,13 +11,16 @@ PartRun::PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> 
       loop_first_(edges->loop(), *part_->task().host().pool),
       ended_(std::move(ended)) {
   set_edges(std::move(edges));
-  run_with(part_->plan().is_light() ? &loop_first_ : nullptr);
+  if (part_->plan().is_light()) run_with(&loop_first_);
 }
 
-void PartRun::start() {
+void PartRun::start(bool is_first) {
   retain();  // until ended()
-  if (part_->plan().is_light()) loop_first_.submit(this);
-  else part_->task().host().pool->submit(this);
+  begin_here(Begins::here);
+  if (part_->plan().is_light()) return loop_first_.submit(this);
+  if (!is_first) return part_->task().host().pool->submit(this);
+  begin_here(Begins::receiving);
+  run();
 }
 
 void PartRun::run() { (void)execute().ok(); }
