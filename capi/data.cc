@@ -123,6 +123,14 @@ Result<SplitOptions> read_split(const dtg_split* given) {
   return options;
 }
 
+// A loop of the host's own is over before its first step then, and looks like one that has trained. Once, as it may well be meant.
+void warn_of_nothing(DatasetObject& object) {
+  const std::string why = object.warned ? "" : object.reading.why_nothing();
+  if (why.empty()) return;
+  object.warned = true;
+  if (LogSink* const log = object.runtime->seams().log) log->write(LogLevel::warn, "data", "the data ended without an element" + why);
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one) {
@@ -425,6 +433,7 @@ dtg_error* dtg_dataset_next(dtg_dataset* dataset, dtg_tensor** tensors, size_t n
     Element element;
     DTG_ASSIGN(const bool got, object.reading.next(element));
     if (got) DTG_TRY(give_tensors(element, tensors));
+    else warn_of_nothing(object);
     *more = got ? 1 : 0;
     return {};
   });

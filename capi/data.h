@@ -22,8 +22,9 @@ class DatasetObject final : public RefCounted {
   std::vector<Ref<Runtime>> lent;  // of the data sets that it is made of, whose disks and budgets it goes on using
   Reading reading;
   Status broken;
-  std::string schema;  // of a CSV file or JSON lines
-  LeftOut left_out;    // rows of its source
+  std::string schema;   // of a CSV file or JSON lines
+  LeftOut left_out;     // rows of its source
+  bool warned = false;  // that it has handed out nothing
   Owner owner;
   // The trainer whose fit reads it, until that is over; null: none.
   std::atomic<const void*> fit{nullptr};

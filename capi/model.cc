@@ -93,6 +93,7 @@ dtg_error* with_file(const dtg_model* model, dtg_session* session, const char* p
     const Held<Session> running(session, HandleType::session);
     DTG_TRY(running.status());
     DTG_ASSIGN(const std::string file, read_path(path, length));
+    DTG_TRY(check_session(object, *running, use == Owner::Use::read ? "save the weights" : "restore the weights"));
     return fn(object, *running, file);
   });
 }

@@ -48,6 +48,13 @@ dtg_error* with_model(const dtg_model* handle, Owner::Use use, Fn&& fn) noexcept
   return guard([&] { return use_model(handle, use, fn); });
 }
 
+// The values of a model's variables are in sessions of its graph.
+inline Status check_session(const ModelObject& object, const Session& session, const char* attempted) {
+  if (&session.graph() == &object.model->graph()) return {};
+  return invalid_argument("%s: the session runs another graph than the model's; give one that was connected to the graph of this model",
+                          attempted);
+}
+
 // What the host keeps with the weights; a key that is there gets the new value.
 inline void set_metadata(ModelObject& model, std::string_view key, std::string_view value) {
   const auto at = std::ranges::find(model.metadata, key, [](const auto& pair) -> std::string_view { return pair.first; });

@@ -10,6 +10,8 @@
 #include "capi/model.h"
 #include "dtg/nn.h"
 #include "nn/adopt.h"
+#include "session/class_names.h"
+#include "tensor/text.h"
 
 namespace dtg::capi {
 namespace {
@@ -106,15 +108,31 @@ Json describe(const Graph& graph, const Endpoint& endpoint) {
   return entry;
 }
 
-Status find_endpoint(const ModelObject& object, std::string_view name, dtg_value* out) {
+Result<const Endpoint*> find_endpoint(const ModelObject& object, std::string_view name) {
   const auto at = std::ranges::find(object.endpoints, name, [](const Endpoint& each) -> std::string_view { return each.name; });
-  if (at != object.endpoints.end()) {
-    *out = to_c(at->value);
-    return {};
-  }
+  if (at != object.endpoints.end()) return &*at;
   if (object.endpoints.empty()) return not_found("the model was not loaded from a file, so it has no named inputs and outputs");
   return not_found("the model has no input or output \"%s\": %s", std::string(name).c_str(),
                    names_text(name, object.endpoints, &Endpoint::name).c_str());
+}
+
+Result<std::vector<std::string>> find_classes(const ModelObject& object, const std::string& output) {
+  const ValueInfo* info = nullptr;
+  if (!output.empty()) {
+    DTG_ASSIGN(const Endpoint* const endpoint, find_endpoint(object, output));
+    if (endpoint->input) return not_found("classes: \"%s\" is an input of the model; its outputs tell classes apart", output.c_str());
+    const Graph& graph = object.model->graph();
+    if (!graph.node(endpoint->value.node()).outputs.empty()) info = &graph.info(endpoint->value);
+  }
+  std::vector<std::string> names = class_names(object.metadata, output, info);
+  if (!names.empty()) return names;
+  const size_t all = class_names(object.metadata, "", nullptr).size();
+  if (all > 0) {
+    return not_found("classes: the model has names for %zu, and \"%s\" is %s%s, which does not tell so many apart", all, output.c_str(),
+                     info ? dtype_name(info->dtype) : "a target", info ? info->shape.text().c_str() : "");
+  }
+  return not_found("classes: nobody has named those of the model: keep the schema of the training data as its metadata \"schema\", which a "
+                   "fit does by itself where the label is of names, or set the names, before it is saved");
 }
 
 }  // namespace
@@ -131,6 +149,7 @@ dtg_error* dtg_model_restore_from(const dtg_model* model, dtg_session* session, 
     const Held<Session> running(session, HandleType::session);
     DTG_TRY(running.status());
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    DTG_TRY(check_session(object, *running, "restore the weights"));
     return restore_from(object, *running, file, restore, report);
   });
 }
@@ -154,6 +173,7 @@ dtg_error* dtg_model_export(const dtg_model* model, dtg_session* session, const 
     DTG_TRY(running.status());
     DTG_ASSIGN(const ModelExport read, read_export(*object.model, what));
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
+    DTG_TRY(check_session(object, *running, "export the model"));
     return export_model(*object.model, *running, read, object.metadata, file);
   });
 }
@@ -169,7 +189,34 @@ dtg_error* dtg_model_endpoint(const dtg_model* model, const char* name, size_t n
   return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
     DTG_TRY(require(name, "name"));
     DTG_TRY(require(out, "out"));
-    return find_endpoint(object, text(name, name_len), out);
+    DTG_ASSIGN(const Endpoint* const endpoint, find_endpoint(object, text(name, name_len)));
+    *out = to_c(endpoint->value);
+    return {};
+  });
+}
+
+dtg_error* dtg_model_set_classes(dtg_model* model, const char* output, size_t output_len, const char* const* names,
+                                 size_t num_names) noexcept {
+  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    DTG_TRY(require_array(names, num_names, "names"));
+    std::vector<std::string> list;
+    for (size_t i = 0; i < num_names; ++i) {
+      DTG_TRY(require(names[i], "a name of a class"));
+      list.emplace_back(names[i]);
+    }
+    DTG_ASSIGN(const std::string words, class_list(list));
+    set_metadata(object, classes_key(text(output, output_len)), words);
+    return {};
+  });
+}
+
+dtg_error* dtg_model_classes(const dtg_model* model, const char* output, size_t output_len, dtg_tensor** out) noexcept {
+  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    DTG_ASSIGN(const std::vector<std::string> names, find_classes(object, std::string(text(output, output_len))));
+    const std::vector<Text> texts(names.begin(), names.end());
+    DTG_ASSIGN(Tensor tensor, make_texts(Shape::of({static_cast<int64_t>(texts.size())}), texts));
+    return give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(tensor))), out);
   });
 }
 

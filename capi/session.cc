@@ -317,7 +317,7 @@ extern "C" {
 
 dtg_error* dtg_session_connect(dtg_runtime* runtime, const char* target, size_t target_len, dtg_graph* graph,
                                const dtg_session_options* options, dtg_session** out) noexcept {
-  return guard([&] { return connect(runtime, text(target, target_len), graph, options, out); });
+  return guard([&] { return connect(runtime, target ? text(target, target_len) : "local", graph, options, out); });
 }
 dtg_error* dtg_session_run(dtg_session* session, const dtg_run_args* args) noexcept {
   return with<Session>(session, HandleType::session, [&](Session& s) { return run(s, args, nullptr); });

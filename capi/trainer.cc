@@ -8,6 +8,7 @@
 #include "capi/losses.h"
 #include "capi/model.h"
 #include "capi/nn.h"
+#include "session/class_names.h"
 #include "train/course.h"
 
 namespace dtg::capi {
@@ -180,6 +181,35 @@ Status start(TrainerObject& object, Course::Options options) {
   return {};
 }
 
+// Other data mean the same by their numbers only as they are read by the schema of the data trained on.
+Status check_meaning(const DatasetObject& data, const char* what, std::string_view schema, const char* whose) {
+  const std::string why = schemas_differ(schema, data.schema);
+  if (why.empty()) return {};
+  return invalid_argument("%s: %s %s; read it with that schema, so that its numbers mean the same", what, why.c_str(), whose);
+}
+
+const std::string* schema_of(const TrainerObject& object) {
+  const auto at = std::ranges::find(object.model->metadata, kSchemaKey, [](const auto& pair) -> std::string_view { return pair.first; });
+  return at != object.model->metadata.end() ? &at->second : nullptr;
+}
+
+// So that whoever loads the model knows what its numbers mean. A schema that is there stays: it is the host's, or came with the weights.
+Status keep_schema(TrainerObject& object) {
+  if (object.validation) {
+    DTG_TRY(check_meaning(*object.validation, "fit, data to validate with", object.data->schema, "the schema of the data to train on"));
+  }
+  if (object.data->schema.empty()) return {};
+  const std::string* const there = schema_of(object);
+  if (!there) {
+    set_metadata(*object.model, kSchemaKey, object.data->schema);
+    return {};
+  }
+  const Status differs = check_meaning(*object.data, "data to train on", *there, "the schema that the model has kept, which stays");
+  LogSink* const log = object.model->graph->runtime->seams().log;
+  if (!differs.ok() && log) log->write(LogLevel::warn, "fit", differs.message());
+  return {};
+}
+
 Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, const dtg_fit* how) {
   if (object.in_fit.load()) return failed_precondition("begin a fit: the trainer is in the middle of one, which has called this function");
   const Held<DatasetObject> train(data, HandleType::dataset);
@@ -194,7 +224,6 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
     }
   }
   DTG_ASSIGN(Course::Options options, read_fit(how, validation != nullptr));
-  options.metadata = object.model->metadata;
   give_up(object);
   // Who asks from here on means the fit that begins.
   object.trainer->ask_stop(false);
@@ -204,6 +233,8 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
       return reading(tested, [&]() -> Status {
         object.data = Ref<DatasetObject>::share(train.get());
         if (tested) object.validation = Ref<DatasetObject>::share(tested);
+        DTG_TRY(keep_schema(object));
+        options.metadata = object.model->metadata;
         Status started = start(object, std::move(options));
         if (!started.ok()) give_up(object);
         return started;
@@ -360,6 +391,14 @@ Status train_step(TrainerObject& object, const dtg_tensor* const* tensors, size_
   return {};
 }
 
+Status make_ready(TrainerObject& object, const DatasetObject& data, const char* attempted) {
+  return building(object, [&]() -> Status {
+    const std::string* const schema = schema_of(object);
+    if (schema) DTG_TRY(check_meaning(data, attempted, *schema, "the schema that the model has kept"));
+    return object.trainer->give_first_values();
+  });
+}
+
 Status evaluate(TrainerObject& object, DatasetObject& data, int64_t steps, Cancellation* cancellation, dtg_fit_event* out) {
   dtg_fit_event answer = DTG_FIT_EVENT_INIT;
   DTG_TRY(read_struct(out, sizeof(dtg_fit_event), "dtg_fit_event", &answer));
@@ -367,7 +406,7 @@ Status evaluate(TrainerObject& object, DatasetObject& data, int64_t steps, Cance
   DTG_TRY(data.check_apart("evaluate"));
   if (steps < 0)
     return invalid_argument("evaluate: %lld steps; give a positive number, or 0 for all of the data", static_cast<long long>(steps));
-  DTG_TRY(building(object, [&] { return object.trainer->give_first_values(); }));
+  DTG_TRY(make_ready(object, data, "evaluate"));
   object.values.clear();
   DTG_TRY(reading(&data, [&] { return object.trainer->evaluate(data.reading, steps, cancellation, "", object.values); }));
   answer = DTG_FIT_EVENT_INIT;
@@ -404,7 +443,7 @@ Status predict(TrainerObject& object, DatasetObject& data, Cancellation* cancell
   if (num_outputs != object.trainer->output_count()) {
     return invalid_argument("predict: room for %zu outputs, of which the trainer has %zu", num_outputs, object.trainer->output_count());
   }
-  DTG_TRY(building(object, [&] { return object.trainer->give_first_values(); }));
+  DTG_TRY(make_ready(object, data, "predict"));
   return reading(&data, [&]() -> Status {
     DTG_ASSIGN(std::vector<Tensor> joined, object.trainer->predict(data.reading, cancellation));
     return give_outputs(std::move(joined), outputs);

@@ -274,6 +274,31 @@ func TestSchemas(t *testing.T) {
 	equal(t, []string{get(n.Metadata("schema"))(t)}, []string{schema})
 }
 
+// What builds a data set names the line of the program, the first that failed, once.
+func TestDatasetErrorsTellThePlace(t *testing.T) {
+	leaves(t)
+	told := func(line int, d *dtg.Dataset) {
+		t.Helper()
+		err := closing(t, d).Err()
+		if place := fmt.Sprintf("at data_test.go:%d: ", line); err == nil || !strings.HasPrefix(err.Error(), place) || strings.Count(err.Error(), ".go:") != 1 {
+			t.Errorf("%v does not begin with %q", err, place)
+		}
+	}
+	told(lineOf(), dtg.DatasetCSV("/no/such.csv"))
+	told(lineOf(), dtg.DatasetCSV("/no/such.csv").Shuffle(0, 1).Batch(2, false))
+	told(lineOf(), dtg.DatasetCSV("a\x00b", dtg.CSVOptions{Label: "a\x00b"}))
+	told(lineOf(), dtg.DatasetRange(0, 9, 0))
+	told(lineOf(), dtg.DatasetRange(0, 9, 1).Batch(0, false))
+	told(lineOf(), dtg.DatasetRange(0, 9, 1).Zip(closing(t, dtg.DatasetRange(0, 1, 1)), nil))
+	bad, line := dtg.DatasetRange(0, 9, 1).Batch(-1, false), lineOf()
+	told(line, bad.Prefetch(1))
+	one, two := closing(t, dtg.DatasetRange(0, 9, 1)).Split(dtg.Split{Fraction: 2})
+	told(lineOf()-1, one)
+	told(lineOf()-2, two)
+	ok := closing(t, dtg.DatasetRange(0, 9, 1))
+	told(line, ok.Concatenate(bad.Batch(1, false)).Batch(0, false))
+}
+
 func TestBatchSizes(t *testing.T) {
 	equal(t, get(dtg.BatchSizes(10, 3, 1, 0))(t), []int64{4, 3, 3})
 	_, err := dtg.BatchSizes(10, 0, 1, 0)

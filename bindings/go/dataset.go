@@ -15,7 +15,7 @@ import (
 var datasetKind = &kind{"dataset", func(p unsafe.Pointer) { C.dtg_dataset_release((*C.dtg_dataset)(p)) }}
 
 // Dataset begins with a source; each transform is added to what is there, in the order of the calls, and gives the data set
-// itself. The first error sticks: Err tells it, and so does Next.
+// itself. The first error sticks, with the line of the program that met it: Err tells it, and so does Next.
 //
 //	data := dtg.DatasetCSV("digits.csv.gz", dtg.CSVOptions{Label: "label"}).Shuffle(0, 1).Batch(32, true)
 //
@@ -132,10 +132,11 @@ func (r *Runtime) dataset(err error, begin func(*C.dtg_runtime, **C.dtg_dataset)
 		home, d.err = r.c()
 	}
 	if d.err != nil {
+		d.err = placed(d.err)
 		return d
 	}
 	var out *C.dtg_dataset
-	d.err = failure(begin(home, &out))
+	d.err = placed(failure(begin(home, &out)))
 	runtime.KeepAlive(r)
 	if d.err == nil {
 		d.open(datasetKind, unsafe.Pointer(out))

@@ -174,6 +174,17 @@ func place() string {
 	return where
 }
 
+// placed is err with where the caller of this package stands, unless that is told already.
+func placed(err error) error {
+	if err == nil {
+		return nil
+	}
+	if where := place(); where != "" && !strings.HasPrefix(err.Error(), "at ") && !strings.Contains(err.Error(), where) {
+		return fmt.Errorf("at %s: %w", where, err)
+	}
+	return err
+}
+
 const ours = "github.com/dtg-project/dtg/bindings/go."
 
 // folder is where the sources of this package were when it was built.

@@ -6,9 +6,7 @@ package dtg
 import "C"
 
 import (
-	"fmt"
 	"runtime"
-	"strings"
 	"unsafe"
 )
 
@@ -100,10 +98,7 @@ func (g *graphState) fail(err error) bool {
 		return g.err != nil
 	}
 	if g.err == nil {
-		if where := place(); where != "" && !strings.Contains(err.Error(), where) {
-			err = fmt.Errorf("at %s: %w", where, err)
-		}
-		g.err = err
+		g.err = placed(err)
 	}
 	return true
 }

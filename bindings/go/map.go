@@ -51,7 +51,7 @@ func (d *Dataset) apply(name string, body Body, o MapOptions,
 	p, err := d.c()
 	if err != nil {
 		if d != nil {
-			d.err = err
+			d.err = placed(err)
 		}
 		return d
 	}
@@ -63,7 +63,7 @@ func (d *Dataset) apply(name string, body Body, o MapOptions,
 	f := g.functionOf(p, name, o.Seed, body)
 	defer f.Close()
 	if err := g.Err(); err != nil {
-		d.err = err
+		d.err = placed(err)
 		return d
 	}
 	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {

@@ -116,8 +116,9 @@ func (m *Model) Init() Value {
 	return m.value(func(p *C.dtg_model, out *C.dtg_value) *C.dtg_error { return C.dtg_model_init(p, out) })
 }
 
-// SetMetadata keeps a text with the model, such as the Schema of its training data: Save writes it with the weights, Restore brings it
-// back. Errors: InvalidArgument (an empty key, or one that begins with "dtg.").
+// SetMetadata keeps a text with the model: Save writes it with the weights, Restore brings it back. Under "schema" it is the Schema of the
+// training data, which has the names of Classes too; a fit keeps it by itself. Errors: InvalidArgument (an empty key, or one that begins with
+// "dtg.").
 func (m *Model) SetMetadata(key, value string) error {
 	return m.use(func(p *C.dtg_model) *C.dtg_error {
 		k, keyLength := chars(key)

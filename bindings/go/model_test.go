@@ -278,7 +278,7 @@ func replica(t *testing.T, share dtg.Replication, own bool) {
 		steps = model.MinimizeReplicated(loss, dtg.Optimizer{Rate: 0.25}, share)
 	}
 	init := model.Init()
-	s := closing(t, get(dtg.Connect(background, "", g))(t))
+	s := closing(t, get(dtg.Connect(background, "local", g))(t))
 	want(t, s.Run(background, dtg.Target(init)))
 	want(t, model.WaitReady(background, s))
 	if share.Mode != dtg.SyncAsync && share.Mode != dtg.SyncSSP {

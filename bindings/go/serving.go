@@ -117,6 +117,41 @@ func (m *Model) Endpoints() (inputs, outputs []Endpoint, err error) {
 	return all.Inputs, all.Outputs, err
 }
 
+// SetClasses says what the classes are called that an output tells apart, in the order of their numbers, where no schema of the training data
+// does. output is its name in the exported file; "": all that have so many classes. Errors: InvalidArgument (no names, or one twice).
+func (m *Model) SetClasses(output string, names ...string) error {
+	var p pins
+	defer p.Unpin()
+	list, count := p.cstrings(names)
+	if p.err != nil {
+		return p.err
+	}
+	return m.use(func(model *C.dtg_model) *C.dtg_error {
+		data, length := chars(output)
+		return C.dtg_model_set_classes(model, data, length, list, count)
+	})
+}
+
+// Classes are those names, so that what a model predicts can be said in words: name i is that of class i. output is one of a model that was
+// loaded; "" asks for what is said for all, of any model. A fit on a file whose label is of names keeps them by itself. Errors: NotFound (no
+// such output; nobody has named its classes, or it does not tell so many apart).
+//
+//	names, err := model.Classes("digit")
+//	fmt.Println(names[found[0]])
+func (m *Model) Classes(output string) ([]string, error) {
+	var out *C.dtg_tensor
+	err := m.use(func(model *C.dtg_model) *C.dtg_error {
+		data, length := chars(output)
+		return C.dtg_model_classes(model, data, length, &out)
+	})
+	if err != nil {
+		return nil, err
+	}
+	names := wrapTensor(out)
+	defer names.Close()
+	return names.Strings()
+}
+
 // ImportModel is a model of the variables that g has already: after Import, or built by hand. Those of floating-point numbers are trainable,
 // but for what is named like an optimizer's slots.
 func (g *Graph) ImportModel(seed uint64) *Model {

@@ -5,6 +5,7 @@ package dtg_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -52,6 +53,13 @@ func TestSplitNormalizeTrainExportServe(t *testing.T) {
 	dtg.Check(session.Run(ctx, dtg.Feed(in, x), dtg.Target(training.Train)))
 	var want, got []float32
 	dtg.Check(session.Run(ctx, dtg.Feed(in, x), dtg.FetchSlice(y, &want)))
+	dtg.Check(model.SetClasses("y", "good"))
+	if err := model.SetClasses("", "a", "a"); !errors.Is(err, dtg.ErrInvalidArgument) {
+		t.Errorf("a name twice: %v", err)
+	}
+	if err := model.SetClasses("", "a\x00"); !errors.Is(err, dtg.ErrInvalidArgument) {
+		t.Errorf("a name with a NUL: %v", err)
+	}
 	path := filepath.Join(t.TempDir(), "model.dtg")
 	for _, freeze := range []bool{false, true} {
 		what := dtg.Export{Inputs: map[string]dtg.Value{"x": in}, Outputs: map[string]dtg.Value{"y": y}, Freeze: freeze}
@@ -74,11 +82,53 @@ func TestSplitNormalizeTrainExportServe(t *testing.T) {
 		if err != nil || len(inputs) != 1 || len(outputs) != 1 || outputs[0].Name != "y" || !slices.Equal(outputs[0].Shape, []int64{-1, 1}) {
 			t.Errorf("endpoints %v %v %v", inputs, outputs, err)
 		}
+		if names, err := served.Classes("y"); err != nil || !slices.Equal(names, []string{"good"}) {
+			t.Errorf("classes %q, %v", names, err)
+		}
+		if _, err := served.Classes(""); !errors.Is(err, dtg.ErrNotFound) {
+			t.Errorf("names of all: %v", err)
+		}
 		dtg.Close(alone, served, served.Graph())
 	}
 	if _, _, err := dtg.LoadModel(path + ".none"); !errors.Is(err, dtg.ErrNotFound) {
 		t.Errorf("no file: %v", err)
 	}
+}
+
+// A fit keeps the names of its classes, whoever loads the model has them, and reads by its schema what has no label.
+func TestClassesOfAFit(t *testing.T) {
+	leaves(t)
+	ctx := context.Background()
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		dtg.Check(os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	data := closing(t, dtg.DatasetJSONLines(write("train.jsonl", "{\"size\": 1, \"kind\": \"dog\"}\n{\"size\": 2, \"kind\": \"cat\"}\n"),
+		dtg.JSONLinesOptions{Label: "kind"})).Batch(2, false)
+	g := graph(t)
+	model := closing(t, g.NewModel(1))
+	x, y := g.Placeholder("x", dtg.Float32, dtg.Shape{-1, 1}), g.Placeholder("y", dtg.Int64, dtg.Shape{-1})
+	scores := model.Dense(x, dtg.Dense{Units: 2})
+	trainer := closing(t, get(model.NewTrainer(dtg.TrainerOptions{Feeds: []dtg.Value{x, y}, Outputs: []dtg.Value{scores},
+		Loss: model.SparseSoftmaxCrossEntropy(y, scores)}))(t))
+	dtg.Check(trainer.Fit(ctx, data, nil, dtg.Fit{Directory: filepath.Join(folder, "run")}))
+	served, session, err := dtg.LoadModel(filepath.Join(folder, "run", "model.dtg"))
+	dtg.Check(err)
+	defer dtg.Close(session, served, served.Graph())
+	equal(t, get(served.Classes("output"))(t), []string{"cat", "dog"})
+	if _, err := served.Classes("outptu"); !errors.Is(err, dtg.ErrNotFound) {
+		t.Errorf("no such output: %v", err)
+	}
+	fresh := closing(t, dtg.DatasetJSONLines(write("new.jsonl", "{\"size\": 3}\n"), dtg.JSONLinesOptions{Schema: get(served.Metadata("schema"))(t)}))
+	row := get(fresh.Next())(t)
+	defer dtg.Close(row[0])
+	if len(row) != 1 {
+		t.Errorf("%d components without a label", len(row))
+	}
+	_, err = dtg.Connect(ctx, "", g)
+	refused(t, err, dtg.InvalidArgument, "the target is empty", "\"local\"")
 }
 
 func TestRestoreByOtherNames(t *testing.T) {

@@ -45,9 +45,9 @@ type Session struct {
 	graph *graphState // what it runs; nil: not known
 }
 
-// Connect connects g to the devices behind target: "" or "local" for this process alone, or the address of a task
+// Connect connects g to the devices behind target: "local" for this process alone, or the address of a task
 // (Server.Target, "unix:PATH", "host:port"). The session keeps what it needs of g, which may grow afterwards. A graph
-// that was built with an error gives that error. Errors: InvalidArgument; Unavailable, DeadlineExceeded (which tasks are
+// that was built with an error gives that error. Errors: InvalidArgument (an empty target, too); Unavailable, DeadlineExceeded (which tasks are
 // missing, and the last error of each); Unauthenticated (a wrong key); FailedPrecondition (another cluster, version or
 // security at the other end). When ctx ends, Connect returns at once; the attempt then ends by itself, within its timeout.
 func Connect(ctx context.Context, target string, g *Graph, options ...SessionOptions) (*Session, error) {

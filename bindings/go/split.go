@@ -39,6 +39,7 @@ func (d *Dataset) Split(how Split) (train, heldOut *Dataset) {
 		runtime.KeepAlive(d)
 	}
 	if err != nil {
+		err = placed(err)
 		train.err, heldOut.err = err, err
 		return train, heldOut
 	}

@@ -11,12 +11,14 @@ import (
 )
 
 func (d *Dataset) transform(add func(*C.dtg_dataset) *C.dtg_error) *Dataset {
-	p, err := d.c()
-	if err != nil {
-		d.err = err
+	if d == nil || d.err != nil {
 		return d
 	}
-	d.err = failure(add(p))
+	p, err := d.c()
+	if err == nil {
+		err = failure(add(p))
+	}
+	d.err = placed(err)
 	runtime.KeepAlive(d)
 	return d
 }
@@ -136,7 +138,7 @@ func (d *Dataset) combine(others []*Dataset, add func(*C.dtg_dataset, **C.dtg_da
 		p, err := other.c()
 		if err != nil {
 			if d != nil && d.err == nil {
-				d.err = err
+				d.err = placed(err)
 			}
 			return d
 		}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -34,7 +35,10 @@ Status errno_status(const char* action, const std::string& path, int error) {
   }
   char text[128] = "";
   const char* reason = strerror_r(error, text, sizeof text);
-  return Status(code, format("%s \"%s\": %s", action, path.c_str(), reason));
+  std::string message = format("%s \"%s\": %s", action, path.c_str(), reason);
+  char here[PATH_MAX] = "";
+  if (error == ENOENT && !path.starts_with("/") && ::getcwd(here, sizeof here)) message += format("; the current folder is \"%s\"", here);
+  return Status(code, std::move(message));
 }
 
 // Where a directory is asked for and something else stands.

@@ -142,7 +142,7 @@ void Connection::lost(const Status& reason) {
   for (auto& [sequence, run] : runs_) {
     run.run->stop(reason);
     // One that waits for another ends as soon as it begins.
-    if (std::exchange(run.waits, false)) run.run->start();
+    if (std::exchange(run.waits, false)) run.run->start(false);
   }
   for (const Ref<Registration>& registration : std::exchange(registrations_, {})) registration->end();
   parts_.clear();
@@ -460,7 +460,7 @@ Status Connection::start_run(const wire::RunPart& request) {
   const Ref<PartRun> started = run.waits ? Ref<PartRun>() : run.run;
   runs_.emplace(request.sequence, std::move(run));
   fence_->began(session_, life_);
-  if (started) started->start();
+  if (started) started->start(true);
   return {};
 }
 
@@ -470,7 +470,7 @@ void Connection::start_repetition(uint64_t write) {
   const auto next = std::ranges::find_if(runs_, [&](const auto& other) { return other.second.write == write; });
   if (next == runs_.end()) return;
   next->second.waits = false;
-  next->second.run->start();
+  next->second.run->start(false);
 }
 
 void Connection::run_ended(uint64_t sequence, const Status& status) {

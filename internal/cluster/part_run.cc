@@ -11,13 +11,19 @@ PartRun::PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> 
       loop_first_(edges->loop(), *part_->task().host().pool),
       ended_(std::move(ended)) {
   set_edges(std::move(edges));
-  run_with(part_->plan().is_light() ? &loop_first_ : nullptr);
+  if (stays_on_loop()) run_with(&loop_first_);
 }
 
-void PartRun::start() {
+// A commit that is logged writes to a file, and may have to take a set of everything.
+bool PartRun::stays_on_loop() const { return part_->plan().is_light() && !part_->task().log(); }
+
+void PartRun::start(bool is_first) {
   retain();  // until ended()
-  if (part_->plan().is_light()) loop_first_.submit(this);
-  else part_->task().host().pool->submit(this);
+  begin_here(Begins::here);
+  if (stays_on_loop()) return loop_first_.submit(this);
+  if (!is_first) return part_->task().host().pool->submit(this);
+  begin_here(Begins::receiving);
+  run();
 }
 
 void PartRun::run() { (void)execute().ok(); }

@@ -1,7 +1,7 @@
 // PartRun: one run of a part that a session asked for over its connection. Started by the connection on the loop, it goes over
-// to the pool there and then, and tells its end to whoever made it. A light one (Program::light) stays on the loop, where it begins, goes
-// on and ends behind the call that brought what it waited for: the thread that reads is there, and waking another takes longer than the
-// run.
+// to the pool as soon as it has begun to receive, so that what comes is read to where it belongs, and tells its end to whoever made it. A
+// light one (Program::light), where the task keeps no log, stays on the loop, where it begins, goes on and ends behind the call that
+// brought what it waited for: the thread that reads is there, and waking another takes longer than the run.
 //
 // Owner: the connection, and itself while it is under way.
 #pragma once
@@ -18,7 +18,8 @@ class PartRun final : public RefCounted, public Run, private Pool::Task {
   using Ended = std::function<void(const Status&)>;
   PartRun(Ref<ServedPart> part, Ref<const Rights> rights, Ref<StepEdges> edges, const WriteId& write, Deadline deadline, Ended ended);
 
-  void start();
+  // `is_first`: nothing for it can have come yet.
+  void start(bool is_first);
 
  private:
   // On the loop, where that can be and the loop is not kept too long; else on the pool.
@@ -44,6 +45,7 @@ class PartRun final : public RefCounted, public Run, private Pool::Task {
     PartRun& run_;
   };
 
+  bool stays_on_loop() const;
   void run() override;
   Status begun() override;
   void left() override {}

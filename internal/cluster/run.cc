@@ -99,14 +99,15 @@ void Run::start() {
   }
   if (!frame) return;
   const Ref<Plan> plan = Ref<Plan>::share(&plan_);  // this may go
-  if (!launch(*frame, begins_here_)) plan->give_back(*frame);
+  if (!launch(*frame, begins_)) plan->give_back(*frame);
 }
 
-bool Run::launch(Frame& frame, bool here) {
+bool Run::launch(Frame& frame, Begins begins) {
   // A frame that has started may be through, and this gone, before start() returns.
   Status status = contained([&]() -> Status {
     DTG_TRY(begin(frame));
-    if (here) frame.run_here(this, executor_);
+    if (begins == Begins::here) frame.run_here(this, executor_);
+    else if (begins == Begins::receiving) frame.receive_here(this, executor_);
     else frame.start(this, executor_);
     return {};
   });

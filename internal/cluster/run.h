@@ -54,12 +54,10 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher, private Cancellat
     feeds_ = feeds;
     fetched_ = fetched;
   }
-  // For a caller who is told: where the run goes on when what it waits for has come (null: the pool), and that whoever executes it runs
-  // what can run at once.
-  void run_with(Frame::Executor* executor) {
-    executor_ = executor;
-    begins_here_ = true;
-  }
+  // For a caller who is told: how much of the run whoever executes it takes himself, and where it goes on (null: the pool).
+  enum class Begins : uint8_t { elsewhere, receiving, here };
+  void run_with(Frame::Executor* executor) { executor_ = executor; }
+  void begin_here(Begins begins) { begins_ = begins; }
   // Once it has ended, it may be executed again.
   void renew(uint64_t sequence) {
     sequence_ = write_ = sequence;
@@ -95,12 +93,12 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher, private Cancellat
     Run& run_;
   };
 
-  bool granted(Frame& frame) override { return launch(frame, false); }
+  bool granted(Frame& frame) override { return launch(frame, Begins::elsewhere); }
   void finished(Frame& frame) override;
   void cancelled() override { stop(cancellation_->status()); }
   Status wait();
   void start();
-  bool launch(Frame& frame, bool here);
+  bool launch(Frame& frame, Begins begins);
   Result<Frame*> wait_for_frame();
   Status begin(Frame& frame);
   Status publish(Frame& frame);
@@ -123,7 +121,7 @@ class Run : private Plan::FrameWaiter, private Frame::Watcher, private Cancellat
   const Deadline deadline_;
   Cancellation* const cancellation_;
   Frame::Executor* executor_ = nullptr;
-  bool begins_here_ = false;
+  Begins begins_ = Begins::elsewhere;
   std::span<const Tensor* const> feeds_;
   std::span<Tensor> fetched_;
   std::vector<Staged> staged_;

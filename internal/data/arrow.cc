@@ -148,6 +148,7 @@ class Reader {
     }
     std::vector<std::string_view> names;
     for (int64_t i = 0; i < schema.n_children; ++i) names.push_back(schema.children[i]->name ? schema.children[i]->name : "");
+    if (options_.label_may_lack && std::ranges::find(names, options_.label) == names.end()) options_.leave_label_out();
     const auto find = [&](const std::string& name) -> Result<size_t> {
       const auto at = std::ranges::find(names, name);
       if (at != names.end()) return static_cast<size_t>(at - names.begin());
@@ -508,7 +509,7 @@ class Reader {
     }
   }
 
-  const CsvOptions& options_;
+  CsvOptions options_;
   Reservation held_;
   std::vector<Growing> columns_;
   int64_t children_ = 0;

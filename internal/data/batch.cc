@@ -47,26 +47,41 @@ class Batch final : public Dataset {
     return {};
   }
 
-  Status restart() override { return source_->restart(); }
+  Status restart() override {
+    remainder_.begin();
+    return source_->restart();
+  }
 
   int64_t cardinality() const override { return batches_of(source_->cardinality(), size_, drop_remainder_); }
 
   Result<bool> pull(Item& item) override {
     item.row = -1;
     item.tensors.clear();
-    return source_->table() ? gather(item.tensors) : stack(item.tensors);
+    DTG_ASSIGN(const bool more, source_->table() ? gather(item.tensors) : stack(item.tensors));
+    if (more) remainder_.handed_out();
+    return more;
   }
 
   Result<int64_t> skip(int64_t count) override {
     if (count > INT64_MAX / size_) return Dataset::skip(count);
     DTG_ASSIGN(const int64_t passed, source_->skip(count * size_));
-    return batches_of(passed, size_, drop_remainder_);
+    const int64_t batches = batches_of(passed, size_, drop_remainder_);
+    if (batches > 0) remainder_.handed_out();
+    else remainder_.left(static_cast<size_t>(passed));
+    return batches;
   }
+  int64_t dropped_all() const override { return remainder_.all(); }
   Dataset* source() const override { return source_.get(); }
   int batch_rank() const override { return source_->batch_rank() + 1; }
   std::string stage() const override { return "batch(" + std::to_string(size_) + (drop_remainder_ ? ", whole)" : ")"); }
 
  private:
+  bool is_too_few(int64_t count) {
+    if (count >= (drop_remainder_ ? size_ : 1)) return false;
+    remainder_.left(static_cast<size_t>(count));
+    return true;
+  }
+
   Result<bool> gather(Element& batch) {
     const Table& table = *source_->table();
     rows_.clear();
@@ -77,7 +92,7 @@ class Batch final : public Dataset {
       rows_.push_back(item.row);
     }
     const auto count = static_cast<int64_t>(rows_.size());
-    if (count == 0 || (drop_remainder_ && count < size_)) return false;
+    if (is_too_few(count)) return false;
     for (size_t i = 0; i < table.columns().size(); ++i) {
       DTG_ASSIGN(Tensor tensor, component(i, table.columns()[i].dtype, table.row_shape(i), count));
       table.gather(i, rows_, tensor.data());
@@ -99,7 +114,7 @@ class Batch final : public Dataset {
       }
       DTG_TRY(append(item.tensors, first, count, batch));
     }
-    if (count == 0 || (drop_remainder_ && count < size_)) {
+    if (is_too_few(count)) {
       batch.clear();
       return false;
     }
@@ -152,6 +167,7 @@ class Batch final : public Dataset {
   const int64_t size_;
   int64_t most_ = 0;  // rows that a batch can have
   const bool drop_remainder_;
+  Remainder remainder_;
   std::vector<int64_t> rows_;
   std::vector<Recycled> recycled_;
 };

@@ -100,6 +100,10 @@ class Parser {
     if (!first.value()) return data_loss("read \"%s\": it has no line", path_.c_str());
     if (text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff"))
       return data_loss("read \"%s\": it is UTF-16 by its first two bytes; save it as UTF-8", path_.c_str());
+    if (text_.starts_with("PK\x03\x04"))
+      return data_loss("read \"%s\": it is a zip file, as those of spreadsheets are; save the table as CSV", path_.c_str());
+    if (const std::string_view begin = trim(text_.substr(0, 64)); begin.starts_with("{\"") || begin.starts_with("[{"))
+      return data_loss("read \"%s\": it begins as JSON does; JSON lines have a reader of their own", path_.c_str());
     if (fields.size() == 1) doubt_ = doubt_delimiter(text_.substr(0, text_.find('\n')), options_.delimiter);
     for (const std::string_view field : fields) names_.emplace_back(trim(field));
     const auto is_number = [](std::string_view field) {
@@ -110,7 +114,10 @@ class Parser {
     has_header_ = options_.header == CsvHeader::yes;
     // Names that are asked for and stand there are names.
     const auto is_there = [&](const std::string& name) { return std::find(names_.begin(), names_.end(), name) != names_.end(); };
-    const bool known = (!options_.columns.empty() && std::all_of(options_.columns.begin(), options_.columns.end(), is_there)) ||
+    const auto may_be_there = [&](const std::string& name) {
+      return is_there(name) || (options_.label_may_lack && name == options_.label);
+    };
+    const bool known = (!options_.columns.empty() && std::all_of(options_.columns.begin(), options_.columns.end(), may_be_there)) ||
                        (!options_.label.empty() && is_there(options_.label));
     if (options_.header == CsvHeader::detect && known) {
       has_header_ = true;
@@ -120,12 +127,13 @@ class Parser {
       has_header_ = second.ok() && (!second.value() || std::any_of(fields.begin(), fields.end(), is_number));
     }
     for (size_t i = 0; !has_header_ && i < names_.size(); ++i) names_[i] = "c" + std::to_string(i);
+    if (!has_header_ && doubt_.empty()) doubt_ = "; its first line holds values, so nothing names them";
     return {};
   }
 
   Status select_columns() {
     const bool lacks_label = !options_.label.empty() && std::ranges::find(names_, options_.label) == names_.end();
-    if (lacks_label && options_.label_may_lack) leave_label_out();
+    if (lacks_label && options_.label_may_lack) options_.leave_label_out();
     else if (lacks_label) return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()}, doubt_);
     std::vector<std::string> wanted = options_.columns.empty() ? names_ : options_.columns;
     for (size_t i = 0; i < wanted.size(); ++i) {
@@ -150,12 +158,6 @@ class Parser {
     }
     for (Selected& selected : selected_) apply_rule(selected);
     return {};
-  }
-
-  void leave_label_out() {
-    std::erase(options_.columns, options_.label);
-    std::erase_if(options_.rules, [this](const CsvRule& rule) { return rule.name == options_.label; });
-    options_.label.clear();
   }
 
   void apply_rule(Selected& selected) const {
@@ -407,7 +409,7 @@ class Parser {
   const std::string_view text_;
   const std::string& path_;
   CsvOptions options_;
-  std::string doubt_;  // whether this is the delimiter, for an error
+  std::string doubt_;  // whether this is the delimiter, or why there are no names, for an error
   std::vector<std::string> names_;
   bool has_header_ = false;
   std::vector<Selected> selected_;
@@ -469,6 +471,12 @@ CsvOptions CsvOptions::with_label() const {
   CsvOptions all = *this;
   if (!label.empty() && !columns.empty() && std::ranges::find(columns, label) == columns.end()) all.columns.push_back(label);
   return all;
+}
+
+void CsvOptions::leave_label_out() {
+  std::erase(columns, label);
+  std::erase_if(rules, [this](const CsvRule& rule) { return rule.name == label; });
+  label.clear();
 }
 
 Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, const std::string& from) {

@@ -52,6 +52,8 @@ struct CsvOptions {
   const char* missing_note(const std::string& column) const;
   // Where columns are chosen, the label is one of them.
   CsvOptions with_label() const;
+  // As of a file that has no such column.
+  void leave_label_out();
 };
 
 struct CsvColumn {
@@ -102,5 +104,10 @@ Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOption
 // "drop" | "keep" | "mean" | "constant", "value"}, all but the name optional. What the options say already stays.
 Status read_csv_schema(std::string_view json, CsvOptions& options);
 std::string csv_schema_text(const CsvTable& table, const std::string& label);
+
+// What the label's numbers mean by a schema; empty: it has no names, or the text is no schema.
+std::vector<std::string> label_names(std::string_view schema);
+// How another schema means something else by the same numbers, as the end of a sentence; empty: it does not, or one is no schema.
+std::string schemas_differ(std::string_view known, std::string_view other);
 
 }  // namespace dtg

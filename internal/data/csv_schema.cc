@@ -1,5 +1,6 @@
 // Schemas of CSV files as JSON: what a column is, which names it has, what stands for missing values. See csv.h for threads.
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/json.h"
 #include "data/csv.h"
@@ -85,7 +86,58 @@ Status read_rules(const Json& json, const char* what, bool are_columns, CsvOptio
   return {};
 }
 
+const CsvRule* rule_of(const CsvOptions& schema, const std::string& column) {
+  const auto at = std::ranges::find(schema.rules, column, &CsvRule::name);
+  return at != schema.rules.end() ? &*at : nullptr;
+}
+
+// Of one column that has names in both.
+std::string names_differ(const CsvRule& known, const CsvRule& other) {
+  std::unordered_map<std::string_view, size_t> places;
+  for (size_t i = 0; i < known.names->size(); ++i) places.emplace((*known.names)[i], i);
+  for (size_t i = 0; i < other.names->size(); ++i) {
+    const std::string& name = (*other.names)[i];
+    const auto at = places.find(name);
+    if (at != places.end() && at->second == i) continue;
+    const std::string there = at != places.end() ? "is " + std::to_string(at->second) : std::string("is none of the names");
+    return format("\"%.100s\" of column \"%.100s\" is %zu in it, and %s in", name.c_str(), known.name.c_str(), i, there.c_str());
+  }
+  return "";
+}
+
+// The same features, in another order.
+std::string order_differs(const CsvOptions& known, const CsvOptions& other) {
+  std::vector<std::string> ours = known.columns, theirs = other.columns;
+  std::erase(ours, known.label);
+  std::erase(theirs, known.label);
+  const auto [a, b] = std::ranges::mismatch(ours, theirs);
+  if (a == ours.end() || b == theirs.end()) return "";
+  const std::string text = format("column \"%.100s\" stands in it where \"%.100s\" stands in", b->c_str(), a->c_str());
+  std::ranges::sort(ours);
+  std::ranges::sort(theirs);
+  return ours == theirs ? text : "";
+}
+
 }  // namespace
+
+std::vector<std::string> label_names(std::string_view schema) {
+  CsvOptions read;
+  if (!read_csv_schema(schema, read).ok() || read.label.empty()) return {};
+  const CsvRule* const rule = rule_of(read, read.label);
+  return rule && rule->names ? *rule->names : std::vector<std::string>();
+}
+
+std::string schemas_differ(std::string_view known, std::string_view other) {
+  CsvOptions ours, theirs;
+  if (known == other || known.empty() || other.empty()) return "";
+  if (!read_csv_schema(known, ours).ok() || !read_csv_schema(other, theirs).ok()) return "";
+  for (const CsvRule& rule : theirs.rules) {
+    const CsvRule* const same = rule_of(ours, rule.name);
+    if (!same || !same->names || !rule.names) continue;
+    if (std::string why = names_differ(*same, rule); !why.empty()) return why;
+  }
+  return order_differs(ours, theirs);
+}
 
 Status read_csv_schema(std::string_view json, CsvOptions& options) {
   // Vocabularies may be long; the memory that they take is the host's own choice.

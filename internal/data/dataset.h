@@ -79,6 +79,8 @@ class Dataset {
   // How many leading dimensions of the elements are of batches.
   virtual int batch_rank() const { return source() ? source()->batch_rank() : 0; }
   virtual void set_epoch(int64_t) {}
+  // How many elements this stage got since the last restart, where it has handed out nothing because they were too few for a batch.
+  virtual int64_t dropped_all() const { return 0; }
 
  protected:
   Dataset() = default;

@@ -126,6 +126,7 @@ class Reader {
       const Status status = read_row(row, line);
       if (!status.ok()) DTG_TRY(judge(status));
     }
+    leave_label_out();
     DTG_TRY(check_columns());
     DTG_TRY(choose_rows());
     CsvTable table;
@@ -249,6 +250,15 @@ class Reader {
     else growing.wholes.insert(growing.wholes.end(), cell.wholes.begin(), cell.wholes.end());
   }
 
+  // Rows that are to be predicted have none.
+  void leave_label_out() {
+    const CsvOptions& table = options_.table;
+    const auto lacks = [&](const Growing& growing) { return growing.column.name == table.label && growing.type == Cell::Type::missing; };
+    if (table.label_may_lack) std::erase_if(columns_, lacks);
+    places_.clear();
+    for (size_t i = 0; i < columns_.size(); ++i) places_.emplace(columns_[i].column.name, i);
+  }
+
   // Columns that are asked for, or have rules, must be there.
   Status check_columns() {
     std::string known;
@@ -260,7 +270,8 @@ class Reader {
       return not_found("read \"%s\": no column \"%.100s\"; it has %s", path_.c_str(), name.c_str(), known.c_str());
     };
     for (const std::string& name : options_.table.columns) {
-      if (columns_[places_.find(name)->second].type == Cell::Type::missing) return missing(name);
+      const auto at = places_.find(name);
+      if (at != places_.end() && columns_[at->second].type == Cell::Type::missing) return missing(name);
     }
     for (const CsvRule& rule : options_.table.rules) {
       if (options_.table.columns.empty() && places_.find(rule.name) == places_.end()) return missing(rule.name);
@@ -428,13 +439,14 @@ Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const Js
   }
   size_t label = 0;
   while (label < table.columns.size() && table.columns[label].name != options.table.label) ++label;
-  if (label == table.columns.size()) {
+  const bool lacks_label = label == table.columns.size();
+  if (lacks_label && !options.table.label_may_lack) {
     return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns", path.c_str(), options.table.label.c_str(),
                      table.columns.size());
   }
   DTG_ASSIGN(Tensor features, pack_features(table, label));
   tensors.push_back(std::move(features));
-  tensors.push_back(table.columns[label].values);
+  if (!lacks_label) tensors.push_back(table.columns[label].values);
   return make_slices(tensors);
 }
 

@@ -70,6 +70,22 @@ Status Reading::restart() {
   return data_->restart();
 }
 
+std::string Reading::why_nothing() const {
+  if (!data_ || at_.elements > 0) return "";
+  for (const Dataset* stage : stages_of(*data_)) {
+    if (const int64_t dropped = stage->dropped_all(); dropped > 0) {
+      return format(": %s hands out whole batches only, and %lld element%s too few for one; give it a smaller size, or let it keep the "
+                    "remainder",
+                    stage->stage().c_str(), static_cast<long long>(dropped), dropped == 1 ? " is" : "s are");
+    }
+  }
+  return "";
+}
+
+Status Reading::no_elements(const char* attempted) const {
+  return failed_precondition("%s: the data set has no elements%s", attempted, why_nothing().c_str());
+}
+
 Result<DataPosition> Reading::position() const {
   if (!data_) return failed_precondition("where the data set stands cannot be told: a transform of it has failed");
   if (lost_) return failed_precondition("where the data set stands cannot be told: a transform was added after elements had been taken");

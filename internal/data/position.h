@@ -39,6 +39,10 @@ class Reading {
 
   Result<bool> next(Element& element);
   Status restart();
+  // At the end of the data, where it has handed out nothing: which batch has dropped all there was, to be said after a colon; empty: there
+  // was nothing, or nobody knows.
+  std::string why_nothing() const;
+  Status no_elements(const char* attempted) const;
 
   // FAILED_PRECONDITION for one that was made longer after elements had been handed out.
   Result<DataPosition> position() const;

@@ -16,9 +16,11 @@ class Stacking : public Dataset {
   explicit Stacking(DatasetPtr source) : source_(std::move(source)) {}
   Dataset* source() const override { return source_.get(); }
   int batch_rank() const override { return source_->batch_rank() + 1; }
+  int64_t dropped_all() const override { return remainder_.all(); }
 
  protected:
   const DatasetPtr source_;
+  Remainder remainder_;
 };
 
 class Window final : public Stacking {
@@ -32,6 +34,7 @@ class Window final : public Stacking {
   Status restart() override {
     coming_.clear();
     ended_ = false;
+    remainder_.begin();
     return source_->restart();
   }
   int64_t cardinality() const override {
@@ -75,7 +78,10 @@ class Window final : public Stacking {
       ended_ = !more;
       if (more) coming_.push_back(std::move(element));
     }
-    return options_.drop_remainder ? static_cast<int64_t>(coming_.size()) == span() : !coming_.empty();
+    const bool there = options_.drop_remainder ? static_cast<int64_t>(coming_.size()) == span() : !coming_.empty();
+    if (there) remainder_.handed_out();
+    else remainder_.left(coming_.size());
+    return there;
   }
 
   Status shift() {
@@ -102,7 +108,10 @@ class PaddedBatch final : public Stacking {
     DTG_ASSIGN(spec_, stacked_spec(source_->spec(), drop_remainder_ ? size_ : -1, "pad a batch"));
     return {};
   }
-  Status restart() override { return source_->restart(); }
+  Status restart() override {
+    remainder_.begin();
+    return source_->restart();
+  }
   int64_t cardinality() const override { return batches_of(source_->cardinality(), size_, drop_remainder_); }
   Result<bool> pull(Item& item) override {
     item.row = -1;
@@ -113,14 +122,21 @@ class PaddedBatch final : public Stacking {
       if (!more) break;
       elements.push_back(std::move(element));
     }
-    if (elements.empty() || (drop_remainder_ && static_cast<int64_t>(elements.size()) < size_)) return false;
+    if (elements.empty() || (drop_remainder_ && static_cast<int64_t>(elements.size()) < size_)) {
+      remainder_.left(elements.size());
+      return false;
+    }
+    remainder_.handed_out();
     DTG_ASSIGN(item.tensors, stack_elements(elements, padding_, "pad a batch"));
     return true;
   }
   Result<int64_t> skip(int64_t count) override {
     if (count > INT64_MAX / size_) return Dataset::skip(count);
     DTG_ASSIGN(const int64_t passed, source_->skip(count * size_));
-    return batches_of(passed, size_, drop_remainder_);
+    const int64_t batches = batches_of(passed, size_, drop_remainder_);
+    if (batches > 0) remainder_.handed_out();
+    else remainder_.left(static_cast<size_t>(passed));
+    return batches;
   }
   std::string stage() const override {
     return format("padded_batch(%lld, %.17g%s)", ll(size_), padding_, drop_remainder_ ? ", whole" : "");
@@ -146,6 +162,7 @@ class Buckets final : public Stacking {
     for (auto& bucket : waiting_) bucket.clear();
     flushed_ = 0;
     ended_ = false;
+    remainder_.begin();
     return source_->restart();
   }
   int64_t cardinality() const override { return source_->cardinality() == kInfinite ? kInfinite : kUnknown; }
@@ -165,6 +182,9 @@ class Buckets final : public Stacking {
     for (; flushed_ < waiting_.size(); ++flushed_) {
       if (!waiting_[flushed_].empty() && !options_.drop_remainder) return hand_out(flushed_, item);
     }
+    size_t left = 0;
+    for (const auto& bucket : waiting_) left += bucket.size();
+    remainder_.left(left);
     return false;
   }
   std::string stage() const override {
@@ -187,6 +207,7 @@ class Buckets final : public Stacking {
   Result<bool> hand_out(size_t bucket, Item& item) {
     const std::vector<Element> elements = std::move(waiting_[bucket]);
     waiting_[bucket].clear();
+    remainder_.handed_out();
     DTG_ASSIGN(item.tensors, stack_elements(elements, options_.padding, "batch by length"));
     return true;
   }

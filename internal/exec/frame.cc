@@ -128,7 +128,7 @@ Status Frame::run(Poller* poller) {
   if (count == 1 && !device_) {
     run_segment(first_state(0));
   } else {
-    launch(true);
+    launch(Here::last);
   }
   while (unfinished_.load(std::memory_order_acquire) != 0) {
     if (SegmentState* state = take_ready()) run_segment(*state);
@@ -143,7 +143,7 @@ void Frame::start(Watcher* watcher, Executor* executor) {
   executor_ = executor;
   caller_attached_ = false;
   if (program().segments.empty()) return watcher->finished(*this);
-  launch(false);
+  launch(Here::nothing);
 }
 
 void Frame::run_here(Watcher* watcher, Executor* executor) {
@@ -152,7 +152,15 @@ void Frame::run_here(Watcher* watcher, Executor* executor) {
   caller_attached_ = false;
   if (program().segments.empty()) return watcher->finished(*this);
   if (program().segments.size() == 1 && !device_) return run_segment(first_state(0));
-  launch(true);
+  launch(Here::last);
+}
+
+void Frame::receive_here(Watcher* watcher, Executor* executor) {
+  watcher_ = watcher;
+  executor_ = executor;
+  caller_attached_ = false;
+  if (program().segments.empty()) return watcher->finished(*this);
+  launch(Here::receiving);
 }
 
 void Frame::submit(Pool::Task* task) {
@@ -192,8 +200,8 @@ Status Frame::call_cuttable(const Instruction& instruction, RunContext& context)
   }
 }
 
-// The segments that wait for nothing. `here`: this thread takes the last of them itself.
-void Frame::launch(bool here) {
+// The segments that wait for nothing. The run may be over when the last of them was handed over.
+void Frame::launch(Here here) {
   const std::vector<uint32_t>& waits = program().waits;
   SegmentState* mine = nullptr;
   for (uint32_t i = 0; i < program().segments.size(); ++i) {
@@ -202,12 +210,13 @@ void Frame::launch(bool here) {
       enqueue(first_state(i));
       continue;
     }
-    if (mine && !caller_attached_) submit(mine);
+    if (here == Here::receiving && mine && program().receives_first[mine->index]) run_segment(*mine);
+    else if (mine && !caller_attached_) submit(mine);
     else if (mine && !handed_over(pool(), mine)) make_ready(*mine);
     mine = &first_state(i);
   }
   if (!mine) return;
-  if (here) run_segment(*mine);
+  if (here == Here::last || (here == Here::receiving && program().receives_first[mine->index])) run_segment(*mine);
   else submit(mine);
 }
 

@@ -65,6 +65,8 @@ class Frame final {
   void start(Watcher* watcher, Executor* executor = nullptr);
   // As start(), but what can run at once does so on this thread; `watcher` may hear of the end before this returns.
   void run_here(Watcher* watcher, Executor* executor = nullptr);
+  // As start(), but it has begun to receive when this returns, where nothing stands before that. Nothing may have come yet.
+  void receive_here(Watcher* watcher, Executor* executor = nullptr);
   // All of it now, on this thread: of a program that is straight.
   Status run_straight();
   Status outcome() const { return step_->cause(); }
@@ -143,7 +145,9 @@ class Frame final {
   void hand_over(uint32_t event);
   void tell(uint32_t event);
   void submit(Pool::Task* task);
-  void launch(bool here);
+  // What the thread that launches takes itself.
+  enum class Here : uint8_t { nothing, receiving, last };
+  void launch(Here here);
   void run_segment(SegmentState& state);
   bool run_chunk(SegmentState& state);
   bool run_until(SegmentState& state, RunContext& context, uint32_t end, bool traced);

@@ -72,6 +72,8 @@ struct Fetch {
 // The whole of it. Plain data: who runs it, in what memory and how often at a time is the business of frames.
 struct Program {
   std::vector<Chunk> segments;  // the first chunk of each
+  // By segment: all that it does before its first stop is to begin to receive.
+  std::vector<bool> receives_first;
   std::vector<Stop> stops;      // those of a segment stand together, as it comes to them
   std::vector<uint32_t> waits;  // per segment, then per stop: segments and events to wait for; at a stop the segment itself counts as one
   size_t events = 0;

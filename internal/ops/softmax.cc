@@ -257,8 +257,9 @@ Status sparse_xent_run(RunContext& c) {
   T* backprop = c.out<T>(1);
   for (int64_t row = 0; row < a.rows; ++row) {
     if (labels[row] >= 0 && labels[row] < a.classes) continue;
-    return c.error("label %lld of row %lld is outside the %lld classes [0, %lld)", static_cast<long long>(labels[row]),
-                   static_cast<long long>(row), static_cast<long long>(a.classes), static_cast<long long>(a.classes));
+    return c.error("label %lld of row %lld is outside the %lld classes, which are numbered from 0 to %lld",
+                   static_cast<long long>(labels[row]), static_cast<long long>(row), static_cast<long long>(a.classes),
+                   static_cast<long long>(a.classes - 1));
   }
   for_rows(c, a, [&](int64_t row) {
     const T* x = logits + row * a.classes;

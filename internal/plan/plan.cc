@@ -202,8 +202,18 @@ class PlanMaker {
     join_chunks(chains);
     number_waits(chains);
     program_.events = ir_.events;
+    for (const Chunk& chunk : program_.segments) program_.receives_first.push_back(receives_first(chunk));
     program_.raised = Lists(chains.count(), [&](auto&& add) {
       for (uint32_t event = 0; event < ir_.events; ++event) add(chains.chain_of(ir_.nodes[ir_.raisers[event]].segment), event);
+    });
+  }
+
+  bool receives_first(const Chunk& chunk) const {
+    const bool stops = chunk.stop != chunk.stops_end;
+    if (!stops && !chunk.last) return false;
+    const size_t end = stops ? program_.stops[chunk.stop].at : chunk.instructions.size();
+    return std::ranges::all_of(chunk.instructions.first(end), [](const Instruction& each) {
+      return each.node && each.event >= 0 && each.node->op->role() == Role::receive;
     });
   }
 

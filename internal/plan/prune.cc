@@ -94,8 +94,9 @@ class Pruner {
       return invalid_argument("feed \"%s\": a %s cannot be fed", name.c_str(), dtype_name(info.dtype));
     }
     if (info.dtype != feed.dtype) {
-      return invalid_argument("feed \"%s\": it is %s, but a tensor of %s was given", name.c_str(), dtype_name(info.dtype),
-                              dtype_name(feed.dtype));
+      return invalid_argument(
+          "feed \"%s\": it is %s, but a tensor of %s was given; cast what is fed, such as the data set, or build it of %s with a Cast behind it",
+          name.c_str(), dtype_name(info.dtype), dtype_name(feed.dtype), dtype_name(feed.dtype));
     }
     return invalid_argument("feed \"%s\": its shape is %s, but a tensor of shape %s was given%s", name.c_str(), info.shape.text().c_str(),
                             feed.shape.text().c_str(), batch_hint(info.shape, feed.shape));

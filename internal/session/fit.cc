@@ -108,8 +108,8 @@ Status Fit::check(const std::string& path, bool extra_is_wrong) const {
   if (missing.empty() && reshaped.empty() && (extra.empty() || !extra_is_wrong)) return {};
   std::string why = list_of("of another type or shape", reshaped) + list_of("not in it", missing);
   if (extra_is_wrong) why += list_of("not in the model", extra);
-  return failed_precondition("restore \"%s\": it is not of this model%s. Nothing was assigned; a partial restore takes what fits",
-                             path.c_str(), why.c_str());
+  return failed_precondition("restore \"%s\": it is not of this model%s. Nothing was assigned; %sa partial restore takes what fits",
+                             path.c_str(), why.c_str(), extra_is_wrong ? "a new training takes a directory of its own, " : "");
 }
 
 }  // namespace dtg

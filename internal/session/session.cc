@@ -103,7 +103,12 @@ Session::~Session() {
 // A target that is no local session names a task, which tells the rest of the cluster.
 Result<Ref<Driver>> Session::drive(const Ref<Runtime>& runtime, std::string_view target, const Options& options) {
   const Planning planning{&runtime->tracer(), options.fusion, options.soft_placement, options.committing};
-  if (target.empty() || target == "local") return Driver::local(runtime->local_host(), planning, options.devices, runtime);
+  if (target == "local") return Driver::local(runtime->local_host(), planning, options.devices, runtime);
+  // Such as of a variable of the environment that is not set: nobody trains apart from the rest by that.
+  if (target.empty()) {
+    return invalid_argument("connect a session: the target is empty; \"local\" is this process alone, and the address of a task, such as "
+                            "\"unix:/tmp/ps0\" or \"10.0.0.1:2222\", a cluster");
+  }
   if (options.connect_timeout_ns <= 0) return invalid_argument("connect a session: the connect timeout must be positive");
   auto parsed = Address::parse(target);
   if (!parsed.ok())

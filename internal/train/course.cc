@@ -178,7 +178,7 @@ Result<bool> Course::pull() {
   if (more || options_.steps_per_epoch == 0) return more;
   DTG_TRY(data_.reading->restart());
   DTG_ASSIGN(more, data_.reading->next(element_));
-  return more ? Result<bool>(true) : failed_precondition("fit: the data set has no elements");
+  return more ? Result<bool>(true) : data_.reading->no_elements("fit");
 }
 
 Result<Course::Event> Course::step() {
@@ -199,7 +199,7 @@ Result<Course::Event> Course::step() {
   const int64_t given_ns = clock_.monotonic_ns();
   data_ns_ += given_ns - asked_ns;
   if (!more) {
-    if (batch_ == 0) return failed_precondition("fit: the data set has no elements");
+    if (batch_ == 0) return data_.reading->no_elements("fit");
     DTG_TRY(end_epoch());
     return advance();
   }

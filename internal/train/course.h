@@ -40,7 +40,7 @@ class Course final : private Checkpoints::Companion {
     std::optional<EarlyStopping::Rule> stopping = {};
     std::optional<Plateau::Rule> plateau = {};
     Ref<Cancellation> cancellation;
-    TextPairs metadata = {};       // into model.dtg
+    TextPairs metadata = {};       // into model.dtg, and beside weights
     bool board = true;             // with a directory: curves for TensorBoard
     int64_t board_steps = 0;       // the loss of each multiple of that; 0: of epochs only
     int64_t histogram_epochs = 0;  // weights after so many epochs; 0: never

@@ -290,7 +290,7 @@ Status Course::write_weights(const char* file) {
   DTG_TRY(check_weights(weights, values));
   std::vector<NamedTensor> named;
   for (size_t i = 0; i < weights.size(); ++i) named.push_back({weights[i]->name, values[i]});
-  return write_tensors(*trainer_->session().runtime().seams().disk, directory_->file(file), named);
+  return write_tensors(*trainer_->session().runtime().seams().disk, directory_->file(file), named, options_.metadata);
 }
 
 // All columns that this fit can have, so that each row has the same ones.

@@ -81,7 +81,7 @@ Result<std::vector<Tensor>> Trainer::predict(Reading& data, Cancellation* cancel
     predict_.fetched.assign(output_count(), Tensor());
   }
   element_.clear();
-  if (batches.empty()) return failed_precondition("predict: the data set has no elements");
+  if (batches.empty()) return data.no_elements("predict");
   std::vector<Tensor> joined;
   for (size_t i = 0; i < output_count(); ++i) {
     DTG_ASSIGN(Tensor all, join(batches, i, rows, session().runtime().seams().budget));

@@ -244,7 +244,7 @@ Status Trainer::evaluate(Reading& data, int64_t steps, Cancellation* cancellatio
     rows += count;
   }
   element_.clear();
-  if (rows == 0) return failed_precondition("evaluate: the data set has no elements");
+  if (rows == 0) return data.no_elements("evaluate");
   out.add(std::string(prefix) + "loss", sum / static_cast<double>(rows));
   return read_metrics(prefix, out);
 }
@@ -266,7 +266,10 @@ Status Trainer::read_metrics(std::string_view prefix, Record& out) {
 Status Trainer::check_data(const Reading& data, const char* what, size_t needed) const {
   const std::vector<ComponentSpec>& spec = data.data().spec();
   if (spec.size() != feed_count() && spec.size() != needed) {
-    return invalid_argument("%s: an element of the data set has %zu components, and %zu values are fed", what, spec.size(), needed);
+    return invalid_argument(
+        "%s: an element of the data set has %zu components, and %zu values are fed%s", what, spec.size(), needed,
+        spec.size() > needed ? "; a table read without a label has a component for each column: name it, or read by the schema of training"
+                             : "");
   }
   const Graph& graph = model_->graph();
   for (size_t i = 0; i < needed; ++i) {

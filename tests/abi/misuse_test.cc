@@ -433,6 +433,8 @@ void Misuse::model_rows() {
   ROW(dtg_model_export, {}, h.model, h.session, &serving, file.c_str(), DTG_STRLEN);
   ROW(dtg_model_load, (S{0, 3}), h.runtime, "nowhere", DTG_STRLEN, &outs.session, &outs.model);
   ROW(dtg_model_endpoint, {}, h.model, "x", DTG_STRLEN, &outs.value);
+  ROW(dtg_model_set_classes, {1}, h.model, nullptr, 0, names, 1);
+  ROW(dtg_model_classes, {1}, h.model, nullptr, 0, &outs.tensor);
   ROW(dtg_model_endpoints, {}, h.model, &outs.string);
   ROW(dtg_model_graph, {}, h.model, &outs.graph);
   ROW(dtg_nn_minimize, {2}, h.model, v.z, nullptr, &outs.training);

@@ -80,5 +80,27 @@ TEST_F(Names, OfWeightSets) {
   dtg_weights_release(weights);
 }
 
+// What a program in the wrong folder, or with the session of another model, sees.
+TEST_F(Names, OfFoldersAndSessions) {
+  dtg_dataset* data = nullptr;
+  const std::string why = refused(dtg_dataset_csv(nullptr, "none.csv", DTG_STRLEN, nullptr, &data), DTG_NOT_FOUND, "no file");
+  EXPECT_NE(why.find("open \"none.csv\": No such file or directory; the current folder is \"/"), std::string::npos) << why;
+  EXPECT_EQ(refused(dtg_dataset_csv(nullptr, "/none.csv", DTG_STRLEN, nullptr, &data), DTG_NOT_FOUND, "no file").find("folder"),
+            std::string::npos);
+  dtg_graph* other = nullptr;
+  dtg_session* session = nullptr;
+  OK(dtg_graph_create(nullptr, &other));
+  OK(dtg_session_connect(nullptr, nullptr, 0, other, nullptr, &session));
+  const std::string file = folder("other.safetensors");
+  for (dtg_error* error :
+       {dtg_model_save(model, session, file.c_str(), DTG_STRLEN), dtg_model_restore(model, session, file.c_str(), DTG_STRLEN),
+        dtg_model_restore_from(model, session, file.c_str(), DTG_STRLEN, nullptr, nullptr)}) {
+    const std::string told = refused(error, DTG_INVALID_ARGUMENT, "a session of another graph");
+    EXPECT_NE(told.find("the session runs another graph than the model's"), std::string::npos) << told;
+  }
+  dtg_session_release(session);
+  dtg_graph_release(other);
+}
+
 }  // namespace
 }  // namespace outside

@@ -404,7 +404,7 @@ Status run_as(const Ref<ServedPart>& part, Ref<const Rights> rights, const Host&
                                    end.over = true;
                                  });
                                });
-  run->start();
+  run->start(true);
   EXPECT_TRUE(end.changed.wait(*host.seams.clock, Deadline::after(*host.seams.clock, 30 * kSecond), [&] { return end.over; }));
   return end.status;
 }

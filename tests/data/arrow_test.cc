@@ -362,6 +362,23 @@ TEST(Arrow, MeansConstantsLabelsAndVocabularies) {
   CsvOptions by_schema;
   ASSERT_TRUE(read_csv_schema(schema, by_schema).ok());
   EXPECT_EQ(make_arrow(stream, by_schema).status().code(), Code::invalid_argument) << "a name that the schema does not have";
+  // What is to be predicted has no label.
+  Producer third(3);
+  third.tables = {2};
+  third.column({.name = "x", .format = "i", .numbers = {std::nullopt, 7}, .texts = {}});
+  stream = third.stream();
+  const auto unlabelled = make_arrow(stream, by_schema);
+  ASSERT_TRUE(unlabelled.ok()) << unlabelled.status().message();
+  for (const float x : {3.0f, 7.0f}) {
+    ASSERT_TRUE(unlabelled.value()->next(element).value());
+    ASSERT_EQ(element.size(), 1u);
+    EXPECT_EQ(element[0].as<float>()[0], x);
+  }
+  Producer fourth(4);
+  fourth.tables = {1};
+  fourth.column({.name = "x", .format = "i", .numbers = {1}, .texts = {}});
+  stream = fourth.stream();
+  EXPECT_EQ(make_arrow(stream, options).status().code(), Code::not_found) << "a label that no schema tells";
 }
 
 // Each producer that is wrong is told so, and gets everything back.

@@ -198,9 +198,19 @@ TEST(Csv, TheLabelIsRead) {
   EXPECT_EQ(row[0].values<float>()[0], 10);
   EXPECT_EQ(row[0].values<float>()[1], 20);
   EXPECT_EQ(make_csv(system_disk(), scratch.write("less.csv", "a\n10\n"), as_before).status().code(), Code::not_found);
+  CsvOptions of_words;
+  ASSERT_TRUE(read_csv_schema(csv_schema_text(csv("size,kind\nbig,x\nsmall,y\n", {.header = CsvHeader::yes}), "kind"), of_words).ok());
+  const auto words = make_csv(system_disk(), scratch.write("words.csv", "size\nsmall\n"), of_words);
+  ASSERT_TRUE(words.ok()) << words.status().message();
+  EXPECT_EQ(words.value()->cardinality(), 1) << "a header of words alone is one where it has all columns but the label";
   CsvOptions slip;
   ASSERT_TRUE(read_csv_schema(R"({"label": "kinds"})", slip).ok());
   EXPECT_EQ(make_csv(system_disk(), scratch.write("slip.csv", "b,a\n20,10\n"), slip).status().code(), Code::not_found);
+  for (const std::string wrong : {"{\"y\": 1, \"f\": 2}\n{\"y\": 2, \"f\": 2}\n", " [{\"y\": 1}]"}) {
+    EXPECT_NE(csv_problem(wrong, {}).message().find("it begins as JSON does"), std::string::npos);
+  }
+  EXPECT_NE(csv_problem("1,2\n3,4\n", {.label = "y"}).message().find("its first line holds values"), std::string::npos);
+  EXPECT_NE(csv_problem("PK\x03\x04zipped", {}).message().find("it is a zip file"), std::string::npos);
   for (const std::string wrong : {"y;f\n1;2\n", "y\tf\n1\t2\n"}) {
     const Status doubt = csv_problem(wrong, {.label = "y"});
     EXPECT_NE(doubt.message().find("is that the delimiter"), std::string::npos) << doubt.message();

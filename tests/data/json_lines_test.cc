@@ -119,6 +119,20 @@ TEST(JsonLines, ASchemaMeansTheSameElsewhere) {
   EXPECT_EQ(element[1].int_at(0), 1);
   auto wrong = make_json_lines(system_disk(), scratch.write("c", "{\"x\": [1, 2], \"z\": 3, \"y\": \"d\"}\n"), again, bad);
   EXPECT_NE(wrong.status().message().find("line 1 has \"d\" in column \"y\""), std::string::npos) << wrong.status().message();
+  // What is to be predicted has no label, or null.
+  for (const char* const rows : {"{\"z\": 8, \"x\": [1, 2]}\n", "{\"z\": 8, \"y\": null, \"x\": [1, 2]}\n"}) {
+    const auto unlabelled = make_json_lines(system_disk(), scratch.write("d", rows), again, bad);
+    ASSERT_TRUE(unlabelled.ok()) << unlabelled.status().message();
+    ASSERT_TRUE(unlabelled.value()->next(element).value());
+    ASSERT_EQ(element.size(), 1u);
+    EXPECT_EQ(element[0].text(), "float32[3]");
+    EXPECT_EQ(element[0].as<float>()[2], 8);
+  }
+  const auto some = make_json_lines(system_disk(),
+                                    scratch.write("e", "{\"x\": [1, 2], \"z\": 3, \"y\": \"c\"}\n{\"x\": [1, 2], \"z\": 3}\n"), again, bad);
+  EXPECT_NE(some.status().message().find("line 2 lacks column \"y\""), std::string::npos) << some.status().message();
+  EXPECT_EQ(make_json_lines(system_disk(), scratch.write("f", "{\"z\": 8}\n"), again, bad).status().code(), Code::not_found);
+  EXPECT_EQ(make_json_lines(system_disk(), scratch.write("g", "{\"z\": 8}\n"), options, bad).status().code(), Code::not_found);
 }
 
 // Tables of random types, holes and slips; the oracle keeps plain optional doubles.

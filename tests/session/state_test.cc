@@ -19,7 +19,7 @@ class State : public ::testing::Test {
     runtime_ = Runtime::create(options).take();
     graph_ = Graph::create(&runtime_->ops()).take();
     build_ = std::make_unique<Build>(*graph_);
-    session_ = Session::connect(runtime_, "", graph_, {}).take();
+    session_ = Session::connect(runtime_, "local", graph_, {}).take();
   }
 
   Value variable(const char* name, DType dtype, const PartialShape& shape) {

@@ -34,7 +34,7 @@ class Texts : public ::testing::Test {
     runtime_ = Runtime::create(options).take();
     graph_ = Graph::create(&runtime_->ops()).take();
     build_ = std::make_unique<Build>(*graph_);
-    session_ = Session::connect(runtime_, "", graph_, {}).take();
+    session_ = Session::connect(runtime_, "local", graph_, {}).take();
   }
   Value op(const char* type, std::vector<Value> inputs, std::vector<Attr> attrs = {}) {
     const Value made = build_->op(type, inputs, attrs);

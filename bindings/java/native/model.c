@@ -195,6 +195,29 @@ static jbyteArray endpoints(JNIEnv* env, jclass self, jlong model) {
   return jni_threw(env, dtg_model_endpoints(AS(dtg_model, model), &out)) ? NULL : jni_string(env, out);
 }
 
+static void set_classes(JNIEnv* env, jclass self, jlong model, jbyteArray what) {
+  packet from;
+  const char *output, **names;
+  size_t length, count;
+  (void)self;
+  if (!packet_open(env, what, &from)) return;
+  output = packet_text(&from, &length);
+  names = packet_texts(&from, &count, NULL);
+  jni_threw(env, dtg_model_set_classes(AS(dtg_model, model), output, length, names, count));
+  free((void*)(uintptr_t)names);
+  packet_close(&from);
+}
+
+static jlong classes(JNIEnv* env, jclass self, jlong model, jbyteArray output) {
+  dtg_tensor* out = NULL;
+  char* text;
+  size_t length;
+  (void)self;
+  if (jni_text(env, output, &text, &length)) jni_threw(env, dtg_model_classes(AS(dtg_model, model), text, length, &out));
+  free(text);
+  return JLONG(out);
+}
+
 static jbyteArray restore_from(JNIEnv* env, jclass self, jlong model, jlong session, jbyteArray path, jbyteArray options) {
   dtg_restore to = DTG_RESTORE_INIT;
   dtg_string* out = NULL;
@@ -221,6 +244,8 @@ static const JNINativeMethod methods[] = {
     NATIVE("modelLoad", "(J[B)[J", load),
     NATIVE("modelEndpoint", "(J[B)J", endpoint),
     NATIVE("modelEndpoints", "(J)[B", endpoints),
+    NATIVE("modelSetClasses", "(J[B)V", set_classes),
+    NATIVE("modelClasses", "(J[B)J", classes),
     NATIVE("modelRestoreFrom", "(JJ[B[B)[B", restore_from),
     NATIVE("modelCreate", "(JJ)J", create),
     NATIVE("modelAddVariable", "(J[B)[J", add_variable),

@@ -76,7 +76,8 @@ typedef struct dtg_csv_options {
   int32_t delimiter;         /* 0: ',' */
   int32_t reserved0;
   const char *schema;        /* what is known of the columns, as JSON; NULL: nothing. With that of another file, which tells the
-                                label too, elements of a file without the label's column are {features}: those to predict */
+                                label too, elements of a file without the label's column are {features}: those to predict. So of JSON
+                                lines and of Arrow streams */
   size_t schema_len;
 } dtg_csv_options;
 #define DTG_CSV_OPTIONS_INIT {sizeof(dtg_csv_options), NULL, DTG_STRLEN, NULL, 0, 0, 0, 0, 0, NULL, DTG_STRLEN}
@@ -161,7 +162,7 @@ DTG_ERR dtg_dataset_shuffle(dtg_dataset *dataset, int64_t buffer, uint64_t seed)
  * compared. Since 0.1. Semantics: Dataset.shuffle with reshuffle_each_iteration=False. */
 DTG_ERR dtg_dataset_shuffle_once(dtg_dataset *dataset, int64_t buffer, uint64_t seed) DTG_NOEXCEPT;
 /* Stacks `size` elements along a new first dimension; a shorter last batch is handed out, or dropped with a non-zero
- * `drop_remainder`. Since 0.1. Semantics: Dataset.batch. */
+ * `drop_remainder`. Where that drops all of the data, its end is a warning in the log. Since 0.1. Semantics: Dataset.batch. */
 DTG_ERR dtg_dataset_batch(dtg_dataset *dataset, int64_t size, int32_t drop_remainder) DTG_NOEXCEPT;
 /* Keeps elements index, index + count, ...: what one of `count` workers trains on. Since 0.1. Semantics: Dataset.shard. */
 DTG_ERR dtg_dataset_shard(dtg_dataset *dataset, int64_t count, int64_t index) DTG_NOEXCEPT;

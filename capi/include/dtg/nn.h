@@ -144,13 +144,26 @@ DTG_ERR dtg_model_global_step(dtg_model *model, dtg_variable *out) DTG_NOEXCEPT;
  * the one that the next call makes. Since 0.1. Semantics: tf.compat.v1.global_variables_initializer. */
 DTG_ERR dtg_model_init(dtg_model *model, dtg_value *out) DTG_NOEXCEPT;
 
-/* Keeps a text with the model, such as the dtg_dataset_schema of its training data: dtg_model_save writes it with the weights,
- * dtg_model_restore brings it back. A key that is there gets the new value. Errors: INVALID_ARGUMENT (an empty key, or one that begins
- * with "dtg."). Since 0.1. */
+/* Keeps a text with the model: dtg_model_save writes it with the weights, dtg_model_restore brings it back. A key that is there gets the
+ * new value. What "schema" keeps is the dtg_dataset_schema of the training data, by which other data mean the same, and the classes have
+ * their names (dtg_model_classes); a fit keeps it by itself. Errors: INVALID_ARGUMENT (an empty key, or one that begins with "dtg.").
+ * Since 0.1. */
 DTG_ERR dtg_model_set_metadata(dtg_model *model, const char *key, size_t key_len, const char *value, size_t value_len) DTG_NOEXCEPT;
 
 /* Such a text; `*out` is owned by the caller. Errors: NOT_FOUND. Since 0.1. */
 DTG_ERR dtg_model_metadata(const dtg_model *model, const char *key, size_t key_len, dtg_string **out) DTG_NOEXCEPT;
+
+/* Says what the classes are called that an output tells apart, in the order of their numbers, where no schema of the training data does:
+ * metadata under "classes", or "classes/OUTPUT". `output`: the name it has in the exported file; NULL: all that have so many classes.
+ * `names` are copied; each ends with NUL. Errors: INVALID_ARGUMENT (no names, or one twice). Since 0.1. */
+DTG_ERR dtg_model_set_classes(dtg_model *model, const char *output, size_t output_len, const char *const *names,
+                              size_t num_names) DTG_NOEXCEPT;
+
+/* Those names, so that what a model predicts can be said in words: a DTG_STRING vector, of which dtg_tensor_string gives number i; `*out`
+ * is owned by the caller. `output` is one of a model that was loaded: the names said for it, else those said for all, else those of the
+ * label in the metadata "schema", which a fit on a file of named classes has kept. NULL: what is said for all, of any model. Errors:
+ * NOT_FOUND (no such output; nobody has named its classes, or it does not tell so many apart). Since 0.1. */
+DTG_ERR dtg_model_classes(const dtg_model *model, const char *output, size_t output_len, dtg_tensor **out) DTG_NOEXCEPT;
 
 /* Writes the values that the model's variables have in `session` to a safetensors file, under their names, atomically:
  * readers find the old file or the new one, however many save there. A link is followed, the mode of a file that is replaced kept, and

@@ -58,7 +58,7 @@ typedef struct dtg_session_options {
 #define DTG_SESSION_OPTIONS_INIT {sizeof(dtg_session_options), 0, 0, 0, 0, 0, 0, NULL, DTG_STRLEN, DTG_SECURITY_TLS, 0, 0}
 /* clang-format on */
 
-/* Connects `graph` to the devices behind `target`: NULL, "" or "local" for a session of this process alone, whose
+/* Connects `graph` to the devices behind `target`: NULL or "local" for a session of this process alone, whose
  * variables live and die with it; or the address of a task (dtg_server_target; "unix:PATH", "host:port"), which tells the
  * session of the rest of its cluster, whose variables outlive it. At the target of a server of this process the session
  * speaks for that task, elsewhere it is a client that is no task. What that lets it do at other tasks: the chief (the job
@@ -66,9 +66,9 @@ typedef struct dtg_session_options {
  * variables, read, update, put and take, and only get PERMISSION_DENIED for what would undo or end the work of others (a new value
  * for a variable that has one, closing, destroying, reset); a ps only reads. At its own task a session may do everything.
  * `options` may be NULL. The session keeps runtime and graph alive; the graph may grow afterwards. Tasks that cannot be reached are tried
- * again, after longer and longer pauses, as long as the connect timeout has room for another attempt. Errors: INVALID_ARGUMENT;
- * UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing, where they should be, and the last error of each); UNAUTHENTICATED (a wrong
- * key); FAILED_PRECONDITION (another cluster, version or security at the other end). Since 0.1. */
+ * again, after longer and longer pauses, as long as the connect timeout has room for another attempt. Errors: INVALID_ARGUMENT (an empty
+ * target, too); UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing, where they should be, and the last error of each);
+ * UNAUTHENTICATED (a wrong key); FAILED_PRECONDITION (another cluster, version or security at the other end). Since 0.1. */
 DTG_ERR dtg_session_connect(dtg_runtime *runtime, const char *target, size_t target_len, dtg_graph *graph,
                             const dtg_session_options *options, dtg_session **out) DTG_NOEXCEPT;
 

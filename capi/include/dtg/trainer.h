@@ -27,9 +27,10 @@
  *   checkpoints/        sets of dtg/checkpoint.h
  *   metrics.csv         a row per epoch: epoch, step, loss, metrics, val_loss, ...; metrics.jsonl the same as a line of JSON each
  *   tensorboard/        curves by steps, in train/ and validation/, with Keras' names ("epoch_loss", "batch_loss"); settings; histograms
- *   best.safetensors    the weights of the epoch that was best, with `best`
- *   model.safetensors   the weights at the end (dtg_model_restore_from reads them)
- *   model.dtg           where the trainer has outputs: graph, weights and signature in one file, for dtg_model_load; see dtg_trainer_export
+ *   best.safetensors    the weights of the epoch that was best, with `best`, and the model's metadata
+ *   model.safetensors   the same at the end (dtg_model_restore_from reads them)
+ *   model.dtg           where the trainer has outputs: graph, weights, signature and metadata in one file, for dtg_model_load, which also
+ *                       tells the names of classes (dtg_model_classes); see dtg_trainer_export
  *   summary.json        what dtg_trainer_summary says, at the end
  *   report.html         the same as a page that needs no network: curves, where the time went, settings. `dtg report` compares runs
  *
@@ -230,8 +231,11 @@ typedef struct dtg_fit_event {
  * is. A rule that watches another value than before begins anew, with a warning; what early stopping has decided holds as long as the rule
  * would decide it. A rate that fell stays where it is, unless the optimizer has another `rate` than when the checkpoint was saved: then
  * that one holds, with a warning (Keras puts the checkpoint's over it). Their elements have as many components as there are feeds, of the
- * same types. Errors: FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that
- * another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
+ * same types. Data that have a schema leave it in the model as its metadata "schema", unless there is one, which then stays, with a
+ * warning where it means something else. Errors: INVALID_ARGUMENT (data to validate with whose names have other numbers, or columns
+ * another order, than those to train on), FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the
+ * model; data that another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run.
+ * Since 0.1. */
 DTG_ERR dtg_trainer_begin(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how) DTG_NOEXCEPT;
 
 /* Goes on to the next event, which is DTG_FIT_DONE at last; one call makes no more than one step. After an error the fit is over: calls
@@ -315,14 +319,16 @@ DTG_ERR dtg_trainer_train_step(dtg_trainer *trainer, const dtg_tensor *const *te
 
 /* Loss and metrics over a data set from its beginning, or over `steps` elements (0: all): the loss is the mean over examples. `out` (its
  * struct_size set) receives the values, "loss" and the metrics, as of DTG_FIT_VALIDATION without "val_". Errors: those of dtg_session_run,
- * FAILED_PRECONDITION (no elements). Since 0.1. Semantics: keras.Model.evaluate. */
+ * FAILED_PRECONDITION (no elements), INVALID_ARGUMENT (data that mean something else by their numbers, as in dtg_trainer_predict).
+ * Since 0.1. Semantics: keras.Model.evaluate. */
 DTG_ERR dtg_trainer_evaluate(dtg_trainer *trainer, dtg_dataset *data, int64_t steps, dtg_cancellation *cancellation,
                              dtg_fit_event *out) DTG_NOEXCEPT;
 
 /* The outputs of the trainer for a data set from its beginning, one row per example: outputs[i] receives those of output i, all batches one
  * below the other, owned by the caller. num_outputs must be that of the trainer. Elements may have the inputs only, or labels too.
- * Errors: those of dtg_session_run, INVALID_ARGUMENT (an output without a row for each example), FAILED_PRECONDITION (no elements, or no
- * outputs). Since 0.1. Semantics: keras.Model.predict. */
+ * Errors: those of dtg_session_run, INVALID_ARGUMENT (an output without a row for each example; data whose names have other numbers than
+ * the model's metadata "schema" says, or columns another order), FAILED_PRECONDITION (no elements, or no outputs). Since 0.1. Semantics:
+ * keras.Model.predict. */
 DTG_ERR dtg_trainer_predict(dtg_trainer *trainer, dtg_dataset *data, dtg_cancellation *cancellation, dtg_tensor **outputs,
                             size_t num_outputs) DTG_NOEXCEPT;
 

@@ -2779,6 +2779,8 @@ unsafe extern "C" {
     pub fn dtg_model_init(model: *mut dtg_model, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_model_set_metadata(model: *mut dtg_model, key: *const c_char, key_len: usize, value: *const c_char, value_len: usize) -> *mut dtg_error;
     pub fn dtg_model_metadata(model: *const dtg_model, key: *const c_char, key_len: usize, out: *mut *mut dtg_string) -> *mut dtg_error;
+    pub fn dtg_model_set_classes(model: *mut dtg_model, output: *const c_char, output_len: usize, names: *const *const c_char, num_names: usize) -> *mut dtg_error;
+    pub fn dtg_model_classes(model: *const dtg_model, output: *const c_char, output_len: usize, out: *mut *mut dtg_tensor) -> *mut dtg_error;
     pub fn dtg_model_save(model: *const dtg_model, session: *mut dtg_session, path: *const c_char, path_len: usize) -> *mut dtg_error;
     pub fn dtg_model_restore(model: *const dtg_model, session: *mut dtg_session, path: *const c_char, path_len: usize) -> *mut dtg_error;
     pub fn dtg_model_restore_from(model: *const dtg_model, session: *mut dtg_session, path: *const c_char, path_len: usize, restore: *const dtg_restore, report: *mut *mut dtg_string) -> *mut dtg_error;

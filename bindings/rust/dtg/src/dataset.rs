@@ -9,7 +9,7 @@ use std::ptr::{null, null_mut};
 use dtg_sys as sys;
 
 use crate::dtype::DType;
-use crate::error::{Error, ErrorKind, Result, check};
+use crate::error::{Error, ErrorKind, Result, built, check, placed};
 use crate::graph::{PartialShape, partial_shape};
 use crate::handle::{Handle, Texts, name_of, string};
 use crate::runtime::Runtime;
@@ -189,58 +189,73 @@ pub enum NormalizationKind {
 /// ```
 pub struct Dataset(Handle<sys::dtg_dataset>, bool); // true: the iterator has told the end of an epoch
 
+/// A source; an error names the line of the program.
+///
+/// # Safety
+/// As for [`Handle::create`].
+#[track_caller]
+pub(crate) unsafe fn made(make: impl FnOnce(*mut *mut sys::dtg_dataset) -> *mut sys::dtg_error) -> Result<Dataset> {
+    // SAFETY: the caller says so.
+    placed(unsafe { Handle::create(make) }).map(Dataset::adopt)
+}
+
 impl Dataset {
     // ---- sources ----
 
     /// Slices of tensors along their first dimension, which all must share. The tensors are shared, not copied.
+    #[track_caller]
     pub fn tensors(tensors: &[&Tensor]) -> Result<Self> {
         Self::tensors_in(&Runtime::default(), tensors)
     }
 
     /// As [`Dataset::tensors`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn tensors_in(runtime: &Runtime, tensors: &[&Tensor]) -> Result<Self> {
         let raw: Vec<_> = tensors.iter().map(|tensor| tensor.share().cast_const()).collect();
         // SAFETY: an open runtime or NULL; open tensors and their number.
-        unsafe { Handle::create(|out| sys::dtg_dataset_tensors(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
-            .map(|handle| Self(handle, false))
+        unsafe { made(|out| sys::dtg_dataset_tensors(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
     }
 
     /// int64 scalars start, start + step, ... up to, not including, stop.
+    #[track_caller]
     pub fn range(start: i64, stop: i64, step: i64) -> Result<Self> {
         Self::range_in(&Runtime::default(), start, stop, step)
     }
 
     /// As [`Dataset::range`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn range_in(runtime: &Runtime, start: i64, stop: i64, step: i64) -> Result<Self> {
         // SAFETY: an open runtime or NULL.
-        unsafe { Handle::create(|out| sys::dtg_dataset_range(runtime.raw(), start, stop, step, out)) }
-            .map(|handle| Self(handle, false))
+        unsafe { made(|out| sys::dtg_dataset_range(runtime.raw(), start, stop, step, out)) }
     }
 
     /// IDX files, the format of MNIST and its family, plain or gzip: one component per file. Errors: `NotFound`, `DataLoss`,
     /// `InvalidArgument`, `ResourceExhausted`.
+    #[track_caller]
     pub fn idx(paths: &[impl AsRef<Path>]) -> Result<Self> {
         Self::idx_in(&Runtime::default(), paths)
     }
 
     /// As [`Dataset::idx`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn idx_in(runtime: &Runtime, paths: &[impl AsRef<Path>]) -> Result<Self> {
-        let raw = Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path")?;
+        let raw = placed(Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path"))?;
         // SAFETY: an open runtime or NULL; texts that end with NUL and their number.
-        unsafe { Handle::create(|out| sys::dtg_dataset_idx(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
-            .map(|handle| Self(handle, false))
+        unsafe { made(|out| sys::dtg_dataset_idx(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
     }
 
     /// The rows of a CSV file, plain or gzip. Whole numbers are int64, other numbers float32, anything else names, numbered in sorted
     /// order. Errors: `NotFound` (no file, no such column), `DataLoss`, `InvalidArgument`, `ResourceExhausted`.
+    #[track_caller]
     pub fn csv(path: impl AsRef<Path>, options: &Csv<'_>) -> Result<Self> {
         Self::csv_in(&Runtime::default(), path, options)
     }
 
     /// As [`Dataset::csv`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn csv_in(runtime: &Runtime, path: impl AsRef<Path>, options: &Csv<'_>) -> Result<Self> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
+        let names = placed(Texts::new(options.columns.unwrap_or_default(), "the column"))?;
         let raw = sys::dtg_csv_options {
             label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
@@ -258,75 +273,73 @@ impl Dataset {
             ..sys::dtg_csv_options::INIT
         };
         // SAFETY: an open runtime or NULL; a text with its length, options that outlive the call.
-        unsafe { Handle::create(|out| sys::dtg_dataset_csv(runtime.raw(), path.as_ptr().cast(), path.len(), &raw, out)) }
-            .map(|handle| Self(handle, false))
+        unsafe { made(|out| sys::dtg_dataset_csv(runtime.raw(), path.as_ptr().cast(), path.len(), &raw, out)) }
     }
 
     /// NumPy's .npy files, plain or gzip: one component per file, with equal numbers of rows. A tensor has the type of its array. Errors:
     /// `NotFound`, `DataLoss` (not NumPy's, cut), `Unimplemented` (big-endian numbers, Python objects, texts, dates, structures),
     /// `InvalidArgument`, `ResourceExhausted`.
+    #[track_caller]
     pub fn npy(paths: &[impl AsRef<Path>]) -> Result<Self> {
         Self::npy_in(&Runtime::default(), paths)
     }
 
     /// As [`Dataset::npy`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn npy_in(runtime: &Runtime, paths: &[impl AsRef<Path>]) -> Result<Self> {
-        let raw = Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path")?;
+        let raw = placed(Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path"))?;
         // SAFETY: an open runtime or NULL; texts that end with NUL and their number.
-        unsafe { Handle::create(|out| sys::dtg_dataset_npy(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
-            .map(|handle| Self(handle, false))
+        unsafe { made(|out| sys::dtg_dataset_npy(runtime.raw(), raw.as_ptr(), raw.len(), out)) }
     }
 
     /// Arrays of a .npz file, one component per name, in that order; without names all of them. Errors: those of [`Dataset::npy`], and
     /// `NotFound` for a name that is not there, with those that are.
+    #[track_caller]
     pub fn npz(path: impl AsRef<Path>, names: &[&str]) -> Result<Self> {
         Self::npz_in(&Runtime::default(), path, names)
     }
 
     /// As [`Dataset::npz`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn npz_in(runtime: &Runtime, path: impl AsRef<Path>, names: &[&str]) -> Result<Self> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let raw = Texts::new(names, "the name")?;
+        let raw = placed(Texts::new(names, "the name"))?;
         // SAFETY: an open runtime or NULL; a text with its length, texts that end with NUL and their number.
-        unsafe {
-            Handle::create(|out| {
-                sys::dtg_dataset_npz(runtime.raw(), path.as_ptr().cast(), path.len(), raw.as_ptr(), raw.len(), out)
-            })
-        }
-        .map(|handle| Self(handle, false))
+        unsafe { made(|out| sys::dtg_dataset_npz(runtime.raw(), path.as_ptr().cast(), path.len(), raw.as_ptr(), raw.len(), out)) }
     }
 
     /// The tf.Example messages of TFRecord files, plain or gzip, in the order of the files. They are read as they are needed, so errors of
     /// theirs are those of the elements: `NotFound`, `DataLoss` (a bad checksum or a torn file, with record and byte; a feature that is
     /// lacking or other than said).
+    #[track_caller]
     pub fn tfrecord(paths: &[impl AsRef<Path>], features: &[Feature<'_>]) -> Result<Self> {
         Self::tfrecord_in(&Runtime::default(), paths, features)
     }
 
     /// As [`Dataset::tfrecord`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn tfrecord_in(runtime: &Runtime, paths: &[impl AsRef<Path>], features: &[Feature<'_>]) -> Result<Self> {
-        let raw = Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path")?;
+        let raw = placed(Texts::new(paths.iter().map(|path| path.as_ref().as_os_str().as_bytes()), "the path"))?;
         let words = format!("[{}]", features.iter().map(Feature::words).collect::<Vec<_>>().join(", "));
         // SAFETY: an open runtime or NULL; texts that end with NUL and their number, a text with its length.
         unsafe {
-            Handle::create(|out| {
-                sys::dtg_dataset_tfrecord(runtime.raw(), raw.as_ptr(), raw.len(), words.as_ptr().cast(), words.len(), out)
-            })
+            made(|out| sys::dtg_dataset_tfrecord(runtime.raw(), raw.as_ptr(), raw.len(), words.as_ptr().cast(), words.len(), out))
         }
-        .map(|handle| Self(handle, false))
     }
 
     /// The rows of a file of JSON lines, one object per line, plain or gzip. Whole numbers and bools are int64, other numbers float32,
     /// texts names, numbered in sorted order, lists of numbers components of that shape. Errors: `NotFound`, `DataLoss` (a bad row, with
     /// file, line and column), `InvalidArgument`, `ResourceExhausted`.
+    #[track_caller]
     pub fn json_lines(path: impl AsRef<Path>, options: &JsonLines<'_>) -> Result<Self> {
         Self::json_lines_in(&Runtime::default(), path, options)
     }
 
     /// As [`Dataset::json_lines`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn json_lines_in(runtime: &Runtime, path: impl AsRef<Path>, options: &JsonLines<'_>) -> Result<Self> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
+        let names = placed(Texts::new(options.columns.unwrap_or_default(), "the column"))?;
         let raw = sys::dtg_json_lines_options {
             label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
@@ -339,8 +352,7 @@ impl Dataset {
             ..sys::dtg_json_lines_options::INIT
         };
         // SAFETY: an open runtime or NULL; a text with its length, options that outlive the call.
-        unsafe { Handle::create(|out| sys::dtg_dataset_json_lines(runtime.raw(), path.as_ptr().cast(), path.len(), &raw, out)) }
-            .map(|handle| Self(handle, false))
+        unsafe { made(|out| sys::dtg_dataset_json_lines(runtime.raw(), path.as_ptr().cast(), path.len(), &raw, out)) }
     }
 
     /// The rows of a stream of tables through the Arrow C data interface, such as an `FFI_ArrowArrayStream` of the crate `arrow`. Numbers and
@@ -352,6 +364,7 @@ impl Dataset {
     /// # Safety
     /// `stream` points to a filled ArrowArrayStream of that interface, whose arrays are what its schema says. It is taken over, also where
     /// this fails: its `release` is NULL afterwards.
+    #[track_caller]
     pub unsafe fn arrow(stream: *mut c_void, options: &Arrow<'_>) -> Result<Self> {
         // SAFETY: the caller says so.
         unsafe { Self::arrow_in(&Runtime::default(), stream, options) }
@@ -361,8 +374,9 @@ impl Dataset {
     ///
     /// # Safety
     /// As for [`Dataset::arrow`].
+    #[track_caller]
     pub unsafe fn arrow_in(runtime: &Runtime, stream: *mut c_void, options: &Arrow<'_>) -> Result<Self> {
-        let names = Texts::new(options.columns.unwrap_or_default(), "the column")?;
+        let names = placed(Texts::new(options.columns.unwrap_or_default(), "the column"))?;
         let raw = sys::dtg_arrow_options {
             label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
@@ -374,7 +388,7 @@ impl Dataset {
             ..sys::dtg_arrow_options::INIT
         };
         // SAFETY: an open runtime or NULL; a stream as the caller says, options that outlive the call.
-        unsafe { Handle::create(|out| sys::dtg_dataset_arrow(runtime.raw(), stream.cast(), &raw, out)) }.map(Self::adopt)
+        unsafe { made(|out| sys::dtg_dataset_arrow(runtime.raw(), stream.cast(), &raw, out)) }
     }
 
     pub(crate) fn adopt(handle: Handle<sys::dtg_dataset>) -> Self {
@@ -394,19 +408,22 @@ impl Dataset {
     // ---- transforms. Errors: InvalidArgument for arguments out of range ----
 
     /// The pipeline with one more transform.
+    #[track_caller]
     pub(crate) fn with(self, add: impl FnOnce(*mut sys::dtg_dataset) -> *mut sys::dtg_error) -> Result<Self> {
         // SAFETY: the answer of a function of the ABI.
-        unsafe { check(add(self.raw())) }?;
+        unsafe { built(add(self.raw())) }?;
         Ok(self)
     }
 
     /// Draws at random from a buffer of that many elements; 0: from the whole epoch. Every epoch has an order of its own.
+    #[track_caller]
     pub fn shuffle(self, buffer: i64, seed: u64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_shuffle(data, buffer, seed) })
     }
 
     /// The same order in every epoch.
+    #[track_caller]
     pub fn shuffle_once(self, buffer: i64, seed: u64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_shuffle_once(data, buffer, seed) })
@@ -414,6 +431,7 @@ impl Dataset {
 
     /// A component as float32, (x - shift) / scale for each feature along its last dimension, by the text that
     /// [`Dataset::fit_normalization`] found: fit on what is trained on, apply to that and to everything else.
+    #[track_caller]
     pub fn normalize(self, component: usize, normalization: &str) -> Result<Self> {
         let (text, length) = (normalization.as_ptr().cast(), normalization.len());
         // SAFETY: an open data set, owned, a text with its length.
@@ -421,6 +439,7 @@ impl Dataset {
     }
 
     // The others are given up whether that goes well or not.
+    #[track_caller]
     fn combine(
         self,
         others: Vec<Dataset>,
@@ -431,24 +450,28 @@ impl Dataset {
     }
 
     /// The components of all, side by side, until the first ends. No element may have been taken from any since its last restart.
+    #[track_caller]
     pub fn zip_with(self, others: Vec<Dataset>) -> Result<Self> {
         // SAFETY: open data sets, owned, and their number.
         self.combine(others, |data, all, count| unsafe { sys::dtg_dataset_zip(data, all, count) })
     }
 
     /// The elements of the others after its own; components must be of equal number and types.
+    #[track_caller]
     pub fn concatenate(self, others: Vec<Dataset>) -> Result<Self> {
         // SAFETY: open data sets, owned, and their number.
         self.combine(others, |data, all, count| unsafe { sys::dtg_dataset_concatenate(data, all, count) })
     }
 
     /// `block` elements of each in turn, itself first, without those that have ended.
+    #[track_caller]
     pub fn interleave(self, others: Vec<Dataset>, block: i64) -> Result<Self> {
         // SAFETY: open data sets, owned, and their number.
         self.combine(others, |data, all, count| unsafe { sys::dtg_dataset_interleave(data, all, count, block) })
     }
 
     /// Keeps the elements of the first epoch in memory and hands them out again in every epoch; a shuffle before it shuffles once.
+    #[track_caller]
     pub fn cache(self) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_cache(data) })
@@ -456,12 +479,14 @@ impl Dataset {
 
     /// Windows of the elements k * shift, k * shift + stride, ..., `size` of them, stacked; those at the end that are not whole are handed out
     /// or dropped.
+    #[track_caller]
     pub fn window(self, size: i64, shift: i64, stride: i64, drop_remainder: bool) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_window(data, size, shift, stride, drop_remainder.into()) })
     }
 
     /// As [`Dataset::batch`] for elements of different sizes: each is made as long as the longest of its batch, with `padding`.
+    #[track_caller]
     pub fn padded_batch(self, size: i64, drop_remainder: bool, padding: f64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_padded_batch(data, size, drop_remainder.into(), padding) })
@@ -469,6 +494,7 @@ impl Dataset {
 
     /// Padded batches of elements of like length, the first dimension of a component: rising `boundaries` make a bucket more than there are
     /// of them, each with a size of its batches.
+    #[track_caller]
     pub fn bucket_batch(
         self,
         component: usize,
@@ -486,12 +512,14 @@ impl Dataset {
     }
 
     /// Stacks `size` elements along a new first dimension; a shorter last batch is handed out or dropped.
+    #[track_caller]
     pub fn batch(self, size: i64, drop_remainder: bool) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_batch(data, size, drop_remainder.into()) })
     }
 
     /// Keeps elements index, index + count, ...: what one of `count` workers trains on.
+    #[track_caller]
     pub fn shard(self, count: i64, index: i64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_shard(data, count, index) })
@@ -499,48 +527,56 @@ impl Dataset {
 
     /// The same for the batches of one job: a worker that finds fewer elements than workers reports `InvalidArgument` at its first
     /// element, instead of training alone.
+    #[track_caller]
     pub fn auto_shard(self, count: i64, index: i64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_auto_shard(data, count, index) })
     }
 
     /// Cuts every batch along the first dimension into `parts` batches of ceil(rows / parts) rows.
+    #[track_caller]
     pub fn rebatch(self, parts: i64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_rebatch(data, parts) })
     }
 
     /// `count` epochs as one; negative: for ever.
+    #[track_caller]
     pub fn repeat(self, count: i64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_repeat(data, count) })
     }
 
     /// The first `count` elements. (Not [`Iterator::take`], which takes them from this epoch alone.)
+    #[track_caller]
     pub fn take_first(self, count: i64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_take(data, count) })
     }
 
     /// All but the first `count` elements. (Not [`Iterator::skip`], which skips them in this epoch alone.)
+    #[track_caller]
     pub fn skip_first(self, count: i64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_skip(data, count) })
     }
 
     /// A component as float32, divided by `divisor` (255 for pixels).
+    #[track_caller]
     pub fn scale(self, component: usize, divisor: f64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_scale(data, component, divisor) })
     }
 
     /// A component as float32, float64, int32 or int64.
+    #[track_caller]
     pub fn cast(self, component: usize, dtype: DType) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_cast(data, component, dtype.0) })
     }
 
     /// Keeps up to `count` elements ready, made by a thread of the data set's own.
+    #[track_caller]
     pub fn prefetch(self, count: i64) -> Result<Self> {
         // SAFETY: an open data set, owned.
         self.with(|data| unsafe { sys::dtg_dataset_prefetch(data, count) })
@@ -552,6 +588,7 @@ impl Dataset {
     /// seed alone; the order within both is that of `self`, which stays as it was. Elements must be rows of tensors or files, so split before
     /// batch, prefetch and repeat, and before [`Dataset::normalize`]. Errors: `InvalidArgument` (numbers out of range, no such rows or
     /// classes, a part without rows).
+    #[track_caller]
     pub fn split(&mut self, how: &Split) -> Result<(Self, Self)> {
         let raw = sys::dtg_split {
             fraction: how.fraction,
@@ -564,7 +601,7 @@ impl Dataset {
         };
         let mut held_out = null_mut();
         // SAFETY: an open data set, borrowed mutably; both answers are ours.
-        let train = unsafe { Handle::create(|out| sys::dtg_dataset_split(self.raw(), &raw, out, &mut held_out)) }?;
+        let train = unsafe { placed(Handle::create(|out| sys::dtg_dataset_split(self.raw(), &raw, out, &mut held_out))) }?;
         // SAFETY: where the first answer was given, so was the second.
         let held_out = unsafe { Handle::adopt(held_out) }
             .ok_or_else(|| Error::found(ErrorKind::Internal, "libdtg split a data set and gave one part; please report it"))?;
@@ -575,13 +612,14 @@ impl Dataset {
     /// component; the data set stays where it stood. Ask before batch, and after a split what is trained on: the numbers of all rows would tell
     /// the training of what is held out. Keep the text with the weights by [`Model::set_metadata`](crate::Model::set_metadata). Errors:
     /// `InvalidArgument` (no elements, or one that is NaN or infinite), `OutOfRange`.
+    #[track_caller]
     pub fn fit_normalization(&mut self, component: usize, kind: NormalizationKind) -> Result<String> {
         let kind = match kind {
             NormalizationKind::Standard => sys::DTG_NORMALIZE_STANDARD,
             NormalizationKind::Range => sys::DTG_NORMALIZE_RANGE,
         };
         // SAFETY: an open data set, borrowed mutably.
-        unsafe { string(|out| sys::dtg_dataset_fit_normalization(self.raw(), component, kind, out)) }
+        unsafe { placed(string(|out| sys::dtg_dataset_fit_normalization(self.raw(), component, kind, out))) }
     }
 
     // ---- reading ----

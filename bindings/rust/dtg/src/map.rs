@@ -9,7 +9,7 @@ use std::ptr::{null, null_mut};
 use dtg_sys as sys;
 
 use crate::control::{Function, Values};
-use crate::dataset::Dataset;
+use crate::dataset::{Dataset, made};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result, check, contained, placed};
 use crate::graph::{Graph, Value};
@@ -125,6 +125,7 @@ impl Dataset {
 
     /// Elements become what `change` makes of them: tensors as `components` says. The arguments may be among the results, cloned. An error
     /// is that of the element, with its code and message; a panic is `Internal`. Semantics: Dataset.map of a py_function.
+    #[track_caller]
     pub fn map_elements(
         self,
         components: &[Component<'_>],
@@ -142,6 +143,7 @@ impl Dataset {
     }
 
     /// The elements that `keep` wants. Else as [`Dataset::map_elements`].
+    #[track_caller]
     pub fn filter_elements(self, keep: impl FnMut(&[Tensor]) -> Result<bool> + Send + 'static) -> Result<Self> {
         let user = Box::into_raw(Box::new(Box::new(keep) as Keep));
         // SAFETY: as in map_elements.
@@ -164,6 +166,7 @@ impl Dataset {
     /// assert_eq!(data.next_element()?.unwrap()[0].as_slice::<i64>()?, [10, 11, 12]);
     /// # Ok::<(), dtg::Error>(())
     /// ```
+    #[track_caller]
     pub fn from_epochs<I>(
         components: &[Component<'_>],
         cardinality: Option<usize>,
@@ -177,6 +180,7 @@ impl Dataset {
     }
 
     /// As [`Dataset::from_epochs`], under the memory limit of a runtime.
+    #[track_caller]
     pub fn from_epochs_in<I>(
         runtime: &Runtime,
         components: &[Component<'_>],
@@ -201,9 +205,9 @@ impl Dataset {
             ..sys::dtg_host_source::INIT
         };
         // SAFETY: an open runtime or NULL; a struct that outlives the call, and a closure as in map_elements.
-        let made = unsafe { Handle::create(|out| sys::dtg_dataset_host(runtime.raw(), &source, out)) };
+        let made = unsafe { made(|out| sys::dtg_dataset_host(runtime.raw(), &source, out)) };
         // SAFETY: as in map_elements.
-        made.inspect_err(|_| drop(unsafe { Box::from_raw(user) })).map(Self::adopt)
+        made.inspect_err(|_| drop(unsafe { Box::from_raw(user) }))
     }
 }
 

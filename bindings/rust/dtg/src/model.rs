@@ -301,8 +301,9 @@ impl Model {
         self.node_of(|model, out| unsafe { sys::dtg_model_init(model, out) })
     }
 
-    /// Keeps a text with the model, such as the [`Dataset::schema`](crate::Dataset::schema) of its training data: [`Model::save`] writes it
-    /// with the weights, [`Model::restore`] brings it back. Errors: `InvalidArgument` (an empty key, or one that begins with "dtg.").
+    /// Keeps a text with the model: [`Model::save`] writes it with the weights, [`Model::restore`] brings it back. Under `"schema"` it is the
+    /// [`Dataset::schema`](crate::Dataset::schema) of the training data, which has the names of [`Model::classes`] too; a fit keeps it by
+    /// itself. Errors: `InvalidArgument` (an empty key, or one that begins with "dtg.").
     pub fn set_metadata(&self, key: &str, value: &str) -> Result<()> {
         let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
         // SAFETY: an open model, texts with their lengths.

@@ -13,6 +13,7 @@ use crate::handle::{Handle, Texts, given, string};
 use crate::model::Model;
 use crate::runtime::Runtime;
 use crate::session::Session;
+use crate::tensor::Tensor;
 
 /// What of a model is saved for those who do not know how it was built, by names of one's own.
 #[derive(Debug, Clone, Copy, Default)]
@@ -135,6 +136,33 @@ impl Model {
         let model = self.raw();
         // SAFETY: an open model.
         unsafe { string(|out| sys::dtg_model_endpoints(model, out)) }
+    }
+
+    /// Says what the classes are called that an output tells apart, in the order of their numbers, where no schema of the training data does.
+    /// `output` is its name in the exported file; `""`: all that have so many classes. Errors: `InvalidArgument` (no names, or one twice).
+    pub fn set_classes<S: AsRef<str>>(&self, output: &str, names: &[S]) -> Result<()> {
+        let names = Texts::new(names.iter().map(AsRef::as_ref), "the name of a class")?;
+        // SAFETY: an open model, a text with its length, and texts that live through the call.
+        unsafe { check(sys::dtg_model_set_classes(self.raw(), output.as_ptr().cast(), output.len(), names.or_null(), names.len())) }
+    }
+
+    /// Those names, so that what a model predicts can be said in words: name i is that of class i. `output` is one of a model that was loaded;
+    /// `""` asks for what is said for all, of any model. A fit on a file whose label is of names keeps them by itself. Errors: `NotFound` (no
+    /// such output; nobody has named its classes, or it does not tell so many apart).
+    ///
+    /// ```no_run
+    /// # use dtg::Model;
+    /// let (model, _session) = Model::load("run/model.dtg")?;
+    /// for (number, name) in model.classes("output")?.iter().enumerate() {
+    ///     println!("{number}: {name}");
+    /// }
+    /// # Ok::<(), dtg::Error>(())
+    /// ```
+    pub fn classes(&self, output: &str) -> Result<Vec<String>> {
+        let model = self.raw();
+        // SAFETY: an open model, a text with its length.
+        let names = unsafe { Handle::create(|out| sys::dtg_model_classes(model, output.as_ptr().cast(), output.len(), out)) }?;
+        Tensor::adopt(names).to_strings()
     }
 
     /// [`Model::restore`] with names that differ, or for a part of the variables; the others keep what they have. What became of it is

@@ -172,9 +172,9 @@ impl Outcome {
 pub struct Session(Handle<sys::dtg_session>);
 
 impl Session {
-    /// Connects a graph to the devices behind a target with default options: `""` or `"local"` for a session of this process alone,
+    /// Connects a graph to the devices behind a target with default options: `"local"` for a session of this process alone,
     /// whose variables live and die with it; or the address of a task ([`crate::Server::target`], `unix:PATH`, `host:port`), which
-    /// tells the session of the rest of its cluster, whose variables outlive it. Errors: `InvalidArgument`; `Unavailable`,
+    /// tells the session of the rest of its cluster, whose variables outlive it. Errors: `InvalidArgument` (an empty target, too); `Unavailable`,
     /// `DeadlineExceeded` (which tasks are missing); `Unauthenticated` (a wrong key); `FailedPrecondition` (another cluster, version or
     /// security at the other end).
     pub fn connect(target: &str, graph: &Graph) -> Result<Self> {

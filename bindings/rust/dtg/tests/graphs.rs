@@ -160,7 +160,7 @@ fn gradients_come_dense_as_rows_and_not_at_all() {
     let weighted = graph.add_gradients(&[square], &[x], Some(&[three])).unwrap();
     let Gradient::Dense(weighted) = weighted[0] else { panic!("{weighted:?}") };
 
-    let session = Session::connect("", &graph).unwrap();
+    let session = Session::connect("local", &graph).unwrap();
     let (zeros, five) = (Tensor::zeros(DType::F32, &[4, 2]).unwrap(), Tensor::scalar(5.0f32).unwrap());
     let out = session.run().feed(table, &zeros).feed(x, &five).fetch(dense).fetch(slope).fetch(weighted).call().unwrap();
     assert_eq!(out.slice::<f32>(0).unwrap(), [0.0, 0.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0]);

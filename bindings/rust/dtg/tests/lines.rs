@@ -5,9 +5,9 @@ mod common;
 
 use common::world;
 use dtg::{
-    Activation, Argument, Attention, BatchNorm, Conv, DType, Dataset, Dense, Error, ErrorKind, Graph, Lambda, Loss, LossKind,
-    MapOptions, Mesh, MeshOptions, Metric, MetricKind, Model, Module, Optimizer, Partitioner, Recurrent, Reduction, Replication,
-    Result, Scope, Strategy, StrategyOptions, Trainer, TrainerOptions, Value, VariableSpec, ops,
+    Activation, Argument, Attention, BatchNorm, Conv, Csv, DType, Dataset, Dense, Error, ErrorKind, Graph, JsonLines, Lambda, Loss,
+    LossKind, MapOptions, Mesh, MeshOptions, Metric, MetricKind, Model, Module, Optimizer, Partitioner, Recurrent, Reduction,
+    Replication, Result, Scope, Split, Strategy, StrategyOptions, Trainer, TrainerOptions, Value, VariableSpec, ops,
 };
 
 /// The error names that line, once, and in front.
@@ -99,6 +99,25 @@ fn nodes_scopes_and_bodies_name_the_line() {
     let line = format!("at dtg/tests/lines.rs:{}: ", line!() - 1);
     assert!(failed.message().contains(&line), "{failed}");
     assert_eq!(failed.message().matches(".rs:").count(), 1, "{failed}");
+}
+
+#[test]
+fn data_sets_name_the_line() {
+    let _world = world();
+    let range = || Dataset::range(0, 9, 1).unwrap();
+    told(Dataset::csv("/no/such.csv", &Csv::default()), line!());
+    told(Dataset::csv("/no/such.csv", &Csv { columns: Some(&["a\0b"]), ..Default::default() }), line!());
+    told(Dataset::json_lines("/no/such.jsonl", &JsonLines::default()), line!());
+    told(Dataset::idx(&["/no/such"]), line!());
+    told(Dataset::npz("/no/such.npz", &[]), line!());
+    told(Dataset::tensors(&[]), line!());
+    told(Dataset::range(0, 9, 0), line!());
+    told(range().batch(0, false), line!());
+    told(range().scale(7, 1.0), line!());
+    told(range().shuffle(-1, 0).and_then(|data| data.batch(2, false)), line!());
+    told(range().zip_with(vec![range()]).and_then(|data| data.concatenate(vec![range()])), line!());
+    told(range().split(&Split { fraction: 2.0, ..Default::default() }), line!());
+    told(range().map_elements(&[], |_| Ok(vec![])), line!());
 }
 
 /// Its own words stay as they are: it is of the program's own.

@@ -4,8 +4,8 @@ mod common;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Checkpoint, CheckpointOptions, DType, Dataset, Dense, ErrorKind, Export, Graph, Model, NormalizationKind, Optimizer,
-    RestoreOptions, RestoreReport, Session, Split, Tensor,
+    Checkpoint, CheckpointOptions, DType, Dataset, Dense, ErrorKind, Export, Fit, Graph, JsonLines, Model, NormalizationKind,
+    Optimizer, RestoreOptions, RestoreReport, Session, Split, Tensor, Trainer, TrainerOptions,
 };
 
 #[test]
@@ -40,6 +40,9 @@ fn split_normalize_train_export_serve() {
     session.run_target(init).unwrap();
     session.run().feed(input, &x).target(training.train).call().unwrap();
     let want = session.run().feed(input, &x).fetch(y).call().unwrap().slice::<f32>(0).unwrap().to_vec();
+    model.set_classes("y", &["good"]).unwrap();
+    refused(model.set_classes("", &["a", "a"]), ErrorKind::InvalidArgument, "twice");
+    refused(model.set_classes("", &[String::from("a\0")]), ErrorKind::InvalidArgument, "NUL");
     let path = folder.file("model.dtg");
     for freeze in [false, true] {
         let what = Export { inputs: &[("x", input)], outputs: &[("y", y)], freeze };
@@ -50,8 +53,43 @@ fn split_normalize_train_export_serve() {
         assert_eq!(want, got);
         assert!(served.endpoints().unwrap().contains("\"shape\":[-1,2]"));
         refused(served.endpoint("z"), ErrorKind::NotFound, "there are x, y");
+        assert_eq!(served.classes("y").unwrap(), ["good"]);
+        refused(served.classes(""), ErrorKind::NotFound, "nobody has named");
     }
     refused(Model::load(folder.file("none")), ErrorKind::NotFound, "none");
+}
+
+/// A fit keeps the names of its classes, whoever loads the model has them, and reads by its schema what has no label.
+#[test]
+fn classes_of_a_fit() {
+    let _world = world();
+    let folder = Folder::new("classes");
+    std::fs::create_dir_all(folder.path()).unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.file(name), text).unwrap();
+        folder.file(name)
+    };
+    let rows = write("train.jsonl", "{\"size\": 1, \"kind\": \"dog\"}\n{\"size\": 2, \"kind\": \"cat\"}\n");
+    let options = JsonLines { label: Some("kind"), ..Default::default() };
+    let mut data = Dataset::json_lines(rows, &options).unwrap().batch(2, false).unwrap();
+    let model = Model::new(Graph::new().unwrap(), 1).unwrap();
+    let x = model.placeholder("x", DType::F32, Some(&[-1, 1])).unwrap();
+    let y = model.placeholder("y", DType::I64, Some(&[-1])).unwrap();
+    let scores = model.dense(x, &Dense { units: 2, ..Default::default() }).unwrap();
+    let loss = model.sparse_softmax_cross_entropy(y, scores).unwrap();
+    let feeds = [x, y];
+    let outputs = [scores];
+    let mut trainer = Trainer::new(model, &TrainerOptions { outputs: &outputs, ..TrainerOptions::new(&feeds, loss) }).unwrap();
+    let run = std::path::Path::new(folder.path()).join("run");
+    trainer.fit(&mut data, None, &Fit { directory: Some(&run), ..Default::default() }, |_, _| Ok(())).unwrap();
+    let (served, _session) = Model::load(run.join("model.dtg")).unwrap();
+    assert_eq!(served.classes("output").unwrap(), ["cat", "dog"]);
+    refused(served.classes("outptu"), ErrorKind::NotFound, "did you mean \"output\"");
+    let schema = served.metadata("schema").unwrap();
+    let options = JsonLines { schema: Some(&schema), ..Default::default() };
+    let mut fresh = Dataset::json_lines(write("new.jsonl", "{\"size\": 3}\n"), &options).unwrap();
+    assert_eq!(fresh.next_element().unwrap().unwrap().len(), 1);
+    refused(Session::connect("", &served), ErrorKind::InvalidArgument, "the target is empty");
 }
 
 fn one_layer(name: &str) -> (Model, Session) {

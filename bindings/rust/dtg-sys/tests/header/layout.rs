@@ -1391,6 +1391,8 @@ pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
     ("dtg_model_init", dtg_model_init as *const (), "dtg_error * dtg_model_init(dtg_model *, dtg_value *)"),
     ("dtg_model_set_metadata", dtg_model_set_metadata as *const (), "dtg_error * dtg_model_set_metadata(dtg_model *, char const *, size_t, char const *, size_t)"),
     ("dtg_model_metadata", dtg_model_metadata as *const (), "dtg_error * dtg_model_metadata(dtg_model const *, char const *, size_t, dtg_string * *)"),
+    ("dtg_model_set_classes", dtg_model_set_classes as *const (), "dtg_error * dtg_model_set_classes(dtg_model *, char const *, size_t, char const * const *, size_t)"),
+    ("dtg_model_classes", dtg_model_classes as *const (), "dtg_error * dtg_model_classes(dtg_model const *, char const *, size_t, dtg_tensor * *)"),
     ("dtg_model_save", dtg_model_save as *const (), "dtg_error * dtg_model_save(dtg_model const *, dtg_session *, char const *, size_t)"),
     ("dtg_model_restore", dtg_model_restore as *const (), "dtg_error * dtg_model_restore(dtg_model const *, dtg_session *, char const *, size_t)"),
     ("dtg_model_restore_from", dtg_model_restore_from as *const (), "dtg_error * dtg_model_restore_from(dtg_model const *, dtg_session *, char const *, size_t, dtg_restore const *, dtg_string * *)"),

@@ -83,4 +83,22 @@ class LinesTest {
       told(() -> Stream.of("z").map(graph::find).toList());
     }
   }
+
+  @Test
+  void dataSetsNameTheLine() {
+    try (Lifetime life = Lifetime.open()) {
+      Dataset range = Dataset.range(0, 9, 1), other = Dataset.range(0, 9, 1);
+      told(() -> Dataset.csv("/no/such.csv", null));
+      told(() -> Dataset.jsonLines("/no/such.jsonl", null));
+      told(() -> Dataset.idx("/no/such"));
+      told(() -> Dataset.npz("/no/such.npz"));
+      told(() -> Dataset.tensors());
+      told(() -> Dataset.range(0, 9, 0));
+      told(() -> Dataset.range(0, 9, 1).batch(0, false));
+      told(() -> range.split(new Split().fraction(2)));
+      told(() -> other.mapElements(List.of(), x -> x));
+      told(() -> range.mapElements(null, x -> x));
+      told(() -> range.concatenate(range));
+    }
+  }
 }

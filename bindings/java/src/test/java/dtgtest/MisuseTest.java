@@ -162,6 +162,10 @@ class MisuseTest {
     Class<DtgException.InvalidArgument> invalid = DtgException.InvalidArgument.class;
     World.fails(invalid, () -> Server.start(null, null), "cluster is null");
     World.fails(invalid, () -> Session.connect("local", null), "graph is null");
+    try (Graph graph = new Graph()) {
+      World.fails(invalid, () -> Session.connect(null, graph), "target is null");
+      World.fails(invalid, () -> Session.connect("", graph), "the target is empty", "\"local\"");
+    }
     World.fails(invalid, () -> new Model(null, 1), "graph is null");
     World.fails(invalid, () -> Tensor.of((float[]) null), "values is null");
     World.fails(invalid, () -> Tensor.borrow(DType.F32, null, 1), "buffer is null");

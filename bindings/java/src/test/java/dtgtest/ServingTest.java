@@ -4,6 +4,8 @@ package dtgtest;
 
 import static org.junit.jupiter.api.Assertions.*;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -44,6 +46,10 @@ class ServingTest {
       Training training = model.minimize(model.meanSquaredError(y, again), Optimizer.adamW(0.1).lazy(true));
       session.run(model.init());
       session.run().feed(in, x).targets(training.train()).call().close();
+      model.setClasses("y", List.of("good"));
+      World.fails(DtgException.InvalidArgument.class, () -> model.setClasses(null, List.of("a", "a")), "twice");
+      World.fails(DtgException.InvalidArgument.class, () -> model.setClasses(null, null), "names is null");
+      World.fails(DtgException.InvalidArgument.class, () -> model.setClasses(null, List.of()), "no names");
       Path path = folder.resolve("model.dtg");
       for (boolean freeze : new boolean[] {false, true}) {
         model.export(session, path, new Export().input("x", in).output("y", y).freeze(freeze));
@@ -52,9 +58,35 @@ class ServingTest {
           for (int i = 0; i < 6; i++) assertEquals(want.get(0).getFloat(i), got.get(0).getFloat(i));
           assertTrue(served.model().endpoints().contains("\"shape\":[-1,2]"));
           assertThrows(DtgException.NotFound.class, () -> served.model().endpoint("z"));
+          assertEquals(List.of("good"), served.model().classes("y"));
+          World.fails(DtgException.NotFound.class, () -> served.model().classes(null), "nobody has named");
         }
       }
       assertThrows(DtgException.NotFound.class, () -> Model.load(folder.resolve("none")));
+    }
+  }
+
+  /** A fit keeps the names of its classes, whoever loads the model has them, and reads by its schema what has no label. */
+  @Test
+  void classesOfAFit() throws IOException {
+    Path rows = folder.resolve("train.jsonl"), fresh = folder.resolve("new.jsonl");
+    Files.writeString(rows, "{\"size\": 1, \"kind\": \"dog\"}\n{\"size\": 2, \"kind\": \"cat\"}\n");
+    Files.writeString(fresh, "{\"size\": 3}\n");
+    String run = folder.resolve("run").toString();
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1)) {
+      Value x = graph.placeholder("x", DType.F32, -1, 1), y = graph.placeholder("y", DType.I64, -1);
+      Value scores = model.dense(x, new Dense(2));
+      TrainerOptions what = new TrainerOptions().feeds(x, y).outputs(scores).loss(model.sparseSoftmaxCrossEntropy(y, scores));
+      try (Dataset data = Dataset.jsonLines(rows.toString(), new JsonLinesOptions().label("kind")).batch(2, false); Trainer trainer = new Trainer(model, what)) {
+        trainer.fit(data, new FitOptions().directory(run));
+      }
+    }
+    try (Model.Loaded served = Model.load(Path.of(run, "model.dtg"))) {
+      assertEquals(List.of("cat", "dog"), served.model().classes("output"));
+      World.fails(DtgException.NotFound.class, () -> served.model().classes("outptu"), "did you mean \"output\"");
+      try (Dataset data = Dataset.jsonLines(fresh.toString(), new JsonLinesOptions().schema(served.model().metadata("schema"))); Results row = data.next()) {
+        assertEquals(1, row.size());
+      }
     }
   }
 

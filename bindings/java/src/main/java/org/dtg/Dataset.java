@@ -5,6 +5,7 @@ package org.dtg;
 import java.util.Iterator;
 import java.util.List;
 import java.util.function.LongFunction;
+import java.util.function.LongUnaryOperator;
 import java.util.stream.Stream;
 
 /**
@@ -28,6 +29,18 @@ public final class Dataset extends Handle {
     super(Kind.DATASET, address);
   }
 
+  /** A source; an error of it names the line of the program. */
+  private static Dataset source(DtgRuntime runtime, LongUnaryOperator make) {
+    long it = hold(runtime);
+    try {
+      return new Dataset(make.applyAsLong(it));
+    } catch (DtgException e) {
+      throw e.at(Leaks.caller());
+    } finally {
+      drop(runtime);
+    }
+  }
+
   /**
    * Slices of tensors along their first dimension; the tensors are shared, not copied.
    *
@@ -35,12 +48,14 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset tensors(Tensor... tensors) {
-    long[] handles = hold(tensors);
-    try {
-      return new Dataset(Native.datasetTensors(0, handles));
-    } finally {
-      drop(tensors);
-    }
+    return source(null, none -> {
+      long[] handles = hold(tensors);
+      try {
+        return Native.datasetTensors(0, handles);
+      } finally {
+        drop(tensors);
+      }
+    });
   }
 
   /**
@@ -52,7 +67,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset range(long start, long stop, long step) {
-    return new Dataset(Native.datasetRange(0, start, stop, step));
+    return source(null, none -> Native.datasetRange(0, start, stop, step));
   }
 
   /**
@@ -73,12 +88,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset idx(DtgRuntime runtime, String... paths) {
-    long it = hold(runtime);
-    try {
-      return new Dataset(Native.datasetIdx(it, new Packet().plain(List.of(paths)).bytes()));
-    } finally {
-      drop(runtime);
-    }
+    return source(runtime, it -> Native.datasetIdx(it, new Packet().plain(List.of(paths)).bytes()));
   }
 
   /**
@@ -135,13 +145,10 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset csv(DtgRuntime runtime, String path, CsvOptions options) {
-    long it = hold(runtime);
-    try {
+    return source(runtime, it -> {
       Packet how = (options == null ? new CsvOptions() : options).packet();
-      return new Dataset(Native.datasetCsv(it, new Packet().text(path).append(how).bytes()));
-    } finally {
-      drop(runtime);
-    }
+      return Native.datasetCsv(it, new Packet().text(path).append(how).bytes());
+    });
   }
 
   /**
@@ -162,12 +169,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset npy(DtgRuntime runtime, String... paths) {
-    long it = hold(runtime);
-    try {
-      return new Dataset(Native.datasetNpy(it, new Packet().plain(List.of(paths)).bytes()));
-    } finally {
-      drop(runtime);
-    }
+    return source(runtime, it -> Native.datasetNpy(it, new Packet().plain(List.of(paths)).bytes()));
   }
 
   /**
@@ -190,12 +192,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset npz(DtgRuntime runtime, String path, String... names) {
-    long it = hold(runtime);
-    try {
-      return new Dataset(Native.datasetNpz(it, new Packet().text(path).plain(List.of(names)).bytes()));
-    } finally {
-      drop(runtime);
-    }
+    return source(runtime, it -> Native.datasetNpz(it, new Packet().text(path).plain(List.of(names)).bytes()));
   }
 
   /**
@@ -219,12 +216,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset tfrecord(DtgRuntime runtime, List<String> paths, Feature... features) {
-    long it = hold(runtime);
-    try {
-      return new Dataset(Native.datasetTfrecord(it, new Packet().text(Feature.words(features)).plain(paths).bytes()));
-    } finally {
-      drop(runtime);
-    }
+    return source(runtime, it -> Native.datasetTfrecord(it, new Packet().text(Feature.words(features)).plain(paths).bytes()));
   }
 
   /**
@@ -247,13 +239,10 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset jsonLines(DtgRuntime runtime, String path, JsonLinesOptions options) {
-    long it = hold(runtime);
-    try {
+    return source(runtime, it -> {
       Packet how = (options == null ? new JsonLinesOptions() : options).packet();
-      return new Dataset(Native.datasetJsonLines(it, new Packet().text(path).append(how).bytes()));
-    } finally {
-      drop(runtime);
-    }
+      return Native.datasetJsonLines(it, new Packet().text(path).append(how).bytes());
+    });
   }
 
   /**
@@ -281,12 +270,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset arrow(DtgRuntime runtime, long stream, ArrowOptions options) {
-    long it = hold(runtime);
-    try {
-      return new Dataset(Native.datasetArrow(it, stream, (options == null ? new ArrowOptions() : options).packet().bytes()));
-    } finally {
-      drop(runtime);
-    }
+    return source(runtime, it -> Native.datasetArrow(it, stream, (options == null ? new ArrowOptions() : options).packet().bytes()));
   }
 
   /**
@@ -342,13 +326,10 @@ public final class Dataset extends Handle {
    */
   public static Dataset of(DtgRuntime runtime, List<Component> components, long cardinality,
       LongFunction<? extends Iterator<List<Tensor>>> epochs) {
-    long it = hold(runtime);
-    try {
+    return source(runtime, it -> {
       byte[] what = HostData.packet(new Packet().integer(cardinality), given(components, "components")).bytes();
-      return new Dataset(Native.datasetSource(it, what, new HostData.Rows(given(epochs, "epochs"))));
-    } finally {
-      drop(runtime);
-    }
+      return Native.datasetSource(it, what, new HostData.Rows(given(epochs, "epochs")));
+    });
   }
 
   /**
@@ -396,24 +377,23 @@ public final class Dataset extends Handle {
   }
 
   private Dataset apply(int which, String name, MapOptions options, GraphFunction.Body body) {
-    long mine = hold();
-    try (Graph own = options.graph == null ? new Graph() : null) {
-      Graph around = own == null ? options.graph : own;
-      int count = (int) componentCount() + (options.seed ? 1 : 0);
-      try (GraphFunction function = around.function(name, it -> Native.datasetAddArguments(mine, it, count), body)) {
-        long held = function.hold();
-        long session = hold(options.session);
-        try {
-          Native.datasetApply(mine, which, held, options.parallel, session);
-        } finally {
-          drop(options.session);
-          function.drop();
+    return build(mine -> {
+      try (Graph own = options.graph == null ? new Graph() : null) {
+        Graph around = own == null ? options.graph : own;
+        int count = (int) componentCount() + (options.seed ? 1 : 0);
+        try (GraphFunction function = around.function(name, it -> Native.datasetAddArguments(mine, it, count), body)) {
+          long held = function.hold();
+          long session = hold(options.session);
+          try {
+            Native.datasetApply(mine, which, held, options.parallel, session);
+          } finally {
+            drop(options.session);
+            function.drop();
+          }
         }
       }
       return this;
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -425,14 +405,11 @@ public final class Dataset extends Handle {
    * @return this
    */
   public Dataset mapElements(List<Component> components, HostData.Change function) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       byte[] what = HostData.packet(new Packet(), given(components, "components")).bytes();
       Native.datasetMapHost(mine, what, given(function, "function"));
       return this;
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -442,28 +419,21 @@ public final class Dataset extends Handle {
    * @return this
    */
   public Dataset filterElements(HostData.Choice function) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.datasetFilterHost(mine, given(function, "function"));
       return this;
-    } finally {
-      drop();
-    }
+    });
   }
 
   private Dataset transform(int which, long a, long b, double divisor) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.datasetTransform(mine, which, a, b, divisor);
       return this;
-    } finally {
-      drop();
-    }
+    });
   }
 
   private Dataset combine(int which, long block, Dataset... others) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       long[] all = hold(others);
       try {
         Native.datasetCombine(mine, which, all, block);
@@ -471,9 +441,7 @@ public final class Dataset extends Handle {
       } finally {
         drop(others);
       }
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -528,13 +496,10 @@ public final class Dataset extends Handle {
    * @return this
    */
   public Dataset window(long size, long shift, long stride, boolean dropRemainder) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.datasetWindow(mine, size, shift, stride, dropRemainder ? 1 : 0);
       return this;
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -560,13 +525,10 @@ public final class Dataset extends Handle {
    * @return this
    */
   public Dataset bucketBatch(int component, long[] boundaries, long[] sizes, boolean dropRemainder, double padding) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.datasetBuckets(mine, component, boundaries, sizes, dropRemainder ? 1 : 0, padding);
       return this;
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -600,13 +562,10 @@ public final class Dataset extends Handle {
    * @return this
    */
   public Dataset normalize(long component, String normalization) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.datasetNormalize(mine, component, Native.utf8(normalization));
       return this;
-    } finally {
-      drop();
-    }
+    });
   }
 
   /** What a normalization does to each feature; in C's order. */
@@ -627,12 +586,7 @@ public final class Dataset extends Handle {
    * @throws DtgException.InvalidArgument when there are no elements, or one is NaN or infinite
    */
   public String fitNormalization(long component, Normalization kind) {
-    long mine = hold();
-    try {
-      return Native.text(Native.datasetFitNormalization(mine, component, kind.ordinal()));
-    } finally {
-      drop();
-    }
+    return build(mine -> Native.text(Native.datasetFitNormalization(mine, component, kind.ordinal())));
   }
 
   /**
@@ -659,13 +613,10 @@ public final class Dataset extends Handle {
    * @throws DtgException.InvalidArgument when numbers are out of range, there are no such rows or classes, or a part would be empty
    */
   public Parts split(Split how) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       long[] both = Native.datasetSplit(mine, (how == null ? new Split() : how).packet().bytes());
       return new Parts(new Dataset(both[0]), new Dataset(both[1]));
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**
@@ -835,13 +786,10 @@ public final class Dataset extends Handle {
    * @return this
    */
   public Dataset moveTo(long... position) {
-    long mine = hold();
-    try {
+    return build(mine -> {
       Native.datasetMoveTo(mine, position);
       return this;
-    } finally {
-      drop();
-    }
+    });
   }
 
   /**

@@ -170,6 +170,38 @@ public final class Model extends Layers {
   }
 
   /**
+   * Says what the classes are called that an output tells apart, where no schema of the training data does.
+   *
+   * @param output its name in the exported file; null: all that have so many classes
+   * @param names in the order of their numbers
+   */
+  public void setClasses(String output, List<String> names) {
+    long mine = hold();
+    try {
+      Native.modelSetClasses(mine, new Packet().text(output).plain(given(names, "names")).bytes());
+    } finally {
+      drop();
+    }
+  }
+
+  /**
+   * What the classes are called that an output tells apart, so that what a model predicts can be said in words: name i is that of class i.
+   * A fit on a file whose label is of names keeps them by itself.
+   *
+   * @param output one of a model that was loaded; null: what is said for all, of any model
+   * @return the names
+   * @throws DtgException.NotFound when there is no such output, nobody has named its classes, or it does not tell so many apart
+   */
+  public List<String> classes(String output) {
+    long mine = hold();
+    try (Tensor names = new Tensor(Native.modelClasses(mine, Native.utf8(output)))) {
+      return List.of(names.toStrings());
+    } finally {
+      drop();
+    }
+  }
+
+  /**
    * As {@link #restoreFrom(Session, String, RestoreOptions)}.
    *
    * @param session where the variables are
@@ -333,7 +365,8 @@ public final class Model extends Layers {
   }
 
   /**
-   * Keeps a text with the model, such as the schema of its training data: {@link #save} writes it, {@link #restore} brings it back.
+   * Keeps a text with the model: {@link #save} writes it, {@link #restore} brings it back. Under "schema" it is the schema of the training
+   * data, which has the names of {@link #classes} too; a fit keeps it by itself.
    *
    * @param key its name
    * @param value the text

@@ -77,6 +77,8 @@ final class Native {
   static native long modelEndpoint(long model, byte[] name);
 
   static native byte[] modelEndpoints(long model);
+  static native void modelSetClasses(long model, byte[] what);
+  static native long modelClasses(long model, byte[] output);
 
   static native byte[] modelRestoreFrom(long model, long session, byte[] path, byte[] options);
 

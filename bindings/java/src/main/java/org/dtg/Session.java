@@ -85,7 +85,7 @@ public final class Session extends Handle {
     try {
       long it = hold(graph, "graph");
       try {
-        return new Session(Native.sessionConnect(at, Native.utf8(target), it, (options == null ? new SessionOptions() : options).packet().bytes()));
+        return new Session(Native.sessionConnect(at, Native.utf8(given(target, "target")), it, (options == null ? new SessionOptions() : options).packet().bytes()));
       } finally {
         graph.drop();
       }
