@@ -40,6 +40,26 @@ class Pool {
     friend class Pool;
     Task* next_ = nullptr;
   };
+  // Tasks in a row, each in one at a time: that takes no memory. For one thread.
+  class Tasks {
+   public:
+    bool empty() const { return !first_; }
+    void push(Task* task) {
+      task->next_ = nullptr;
+      (last_ ? last_->next_ : first_) = task;
+      last_ = task;
+    }
+    Task* pop() {
+      Task* const task = first_;
+      first_ = task->next_;
+      if (!first_) last_ = nullptr;
+      return task;
+    }
+
+   private:
+    Task* first_ = nullptr;
+    Task* last_ = nullptr;
+  };
 
   explicit Pool(const Options& options);
   ~Pool();  // waits for running tasks; tasks still queued are run first

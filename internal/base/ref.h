@@ -16,8 +16,10 @@ class RefCounted {
   virtual ~RefCounted() = default;
 
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // Where nobody else has one, nobody can come by one meanwhile, so the count needs no change.
   void release() const {
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) const_cast<RefCounted*>(this)->last_release();
+    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      const_cast<RefCounted*>(this)->last_release();
   }
   int64_t ref_count() const { return refs_.load(std::memory_order_acquire); }
 
@@ -54,6 +56,8 @@ class Ref {
     if (object_) object_->retain();
   }
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  template <class U>
+  Ref(Ref<U>&& other) noexcept : object_(other.leak()) {}  // NOLINT: implicit upcast
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;

@@ -443,25 +443,42 @@ Status Connection::start_run(const wire::RunPart& request) {
   const Deadline deadline = Deadline::after(loop_.clock(), request.deadline_left_ns);
   DTG_ASSIGN(std::vector<Ref<Link>> links, neighbours_.links(*part->second, link_));
   auto edges = make_ref<StepEdges>(loop_, *task_->host().seams.budget, part->second->edges(), std::move(links), request.sequence, false);
-  if (Status status = edges->enter(); !status.ok()) {
-    edges->end();
-    return status;
+  Status status;
+  try {
+    status = edges->enter();
+    if (status.ok()) add_run(request, write, part->second, edges, deadline);
+  } catch (const std::bad_alloc&) {
+    status = resource_exhausted("run a part: out of memory; nothing was done");
   }
+  if (!status.ok()) return edges->end(), status;
+  PartRun& added = *runs_.at(request.sequence).run;
+  if (!runs_.at(request.sequence).waits) added.start(true);
+  return {};
+}
+
+// All or nothing; it is not started.
+void Connection::add_run(const wire::RunPart& request, const WriteId& write, const Ref<ServedPart>& part, const Ref<StepEdges>& edges,
+                         Deadline deadline) {
   Run run;
   run.write = write.sequence;
   run.waits = write.repeated && std::ranges::any_of(runs_, [&](const auto& other) { return other.second.write == write.sequence; });
-  run.run = make_ref<PartRun>(part->second, rights_, edges, write, deadline,
+  run.run = make_ref<PartRun>(part, rights_, edges, write, deadline,
                               [self = Ref<Connection>::share(this), sequence = request.sequence](const Status& status) {
                                 if (self->loop_.is_current()) return self->run_ended(sequence, status);
                                 self->loop_.post_now([self, sequence, status] { self->run_ended(sequence, status); });
                               });
   run.deadline = std::make_unique<AlarmCall>([running = run.run] { running->stop(deadline_exceeded("%s", kTimePassed).in_phase("run")); });
-  loop_.set(*run.deadline, deadline.at_ns);
-  const Ref<PartRun> started = run.waits ? Ref<PartRun>() : run.run;
-  runs_.emplace(request.sequence, std::move(run));
-  fence_->began(session_, life_);
-  if (started) started->start(true);
-  return {};
+  AlarmCall& alarm = *run.deadline;
+  const auto at = runs_.emplace(request.sequence, std::move(run)).first;
+  // An alarm that may ring is one of a run that is in the list.
+  try {
+    loop_.set(alarm, deadline.at_ns);
+    fence_->began(session_, life_);
+  } catch (const std::bad_alloc&) {
+    loop_.cancel(alarm);
+    runs_.erase(at);
+    throw;
+  }
 }
 
 // Attempts at the same run take place one after the other, so that the later one knows what became of the earlier one.

@@ -55,6 +55,8 @@ class Connection final : public RefCounted, public Link::Listener {
   void late(Registration& registration);
   Status run_part(std::string_view header);
   Status start_run(const wire::RunPart& request);
+  void add_run(const wire::RunPart& request, const WriteId& write, const Ref<ServedPart>& part, const Ref<StepEdges>& edges,
+               Deadline deadline);
   Result<WriteId> write_of(const wire::RunPart& request) const;
   void start_repetition(uint64_t write);
   void run_ended(uint64_t sequence, const Status& status);

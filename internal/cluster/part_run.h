@@ -27,7 +27,8 @@ class PartRun final : public RefCounted, public Run, private Pool::Task {
    public:
     LoopFirst(Loop& loop, Pool& pool) : loop_(loop), pool_(pool) {}
     void submit(Pool::Task* task) override {
-      if (!loop_.is_current() || !loop_.defer(task)) pool_.submit(task);
+      if (loop_.is_current()) loop_.defer(task, pool_);
+      else pool_.submit(task);
     }
 
    private:

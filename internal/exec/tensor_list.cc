@@ -1,6 +1,7 @@
 // The newest list has the elements. See tensor_list.h.
 #include "exec/tensor_list.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "base/size.h"
@@ -13,13 +14,20 @@ TensorList::TensorList(DType dtype, PartialShape element_shape, std::vector<Item
 
 TensorList::TensorList(Ref<Family> family, int64_t size) : family_(std::move(family)), size_(size) {}
 
-Ref<TensorList> TensorList::next(int64_t size) const {
-  TensorList* const spare = family_->spare.exchange(nullptr, std::memory_order_acquire);
-  if (!spare) return Ref<TensorList>::adopt(new TensorList(family_, size));
-  spare->revive();
-  spare->family_ = family_;
-  spare->size_ = size;
-  return Ref<TensorList>::adopt(spare);
+Ref<TensorList> TensorList::next(int64_t size, std::unique_lock<SpinLock>& lock) const {
+  Family& family = *family_;
+  lock = std::unique_lock(family.lock);
+  if (family.spare) {
+    auto made = Ref<TensorList>::adopt(std::exchange(family.spare, nullptr));
+    made->revive();
+    made->family_ = family_;
+    made->size_ = size;
+    return made;
+  }
+  lock.unlock();
+  auto made = Ref<TensorList>::adopt(new TensorList(family_, size));
+  lock.lock();
+  return made;
 }
 
 // One after the other: of a long loop each list may be all that holds the next, or an element that is a list the one before. Those that
@@ -32,13 +40,19 @@ void TensorList::last_release() {
     going = std::move(list->newer_);
     list->leave(going);
   }
-  items_ = {};
+  std::vector<Item>().swap(items_);  // with its memory
   old_ = {};
   difference_ = Difference::none;
   // The family goes with its last list, and the spare with it.
   const Ref<Family> family = std::move(family_);
-  TensorList* none = nullptr;
-  if (!family->spare.compare_exchange_strong(none, this, std::memory_order_acq_rel)) delete this;
+  {
+    const std::lock_guard lock(family->lock);
+    if (!family->spare) {
+      family->spare = this;
+      return;
+    }
+  }
+  delete this;
 }
 
 // All lists that this one holds, and nobody else, go into the row.
@@ -92,9 +106,9 @@ std::vector<TensorList::Item> TensorList::items() const {
 }
 
 Ref<TensorList> TensorList::with(int64_t index, Item item) const {
-  Ref<TensorList> made = next(size_);
-  Ref<TensorList> dropped;
-  const std::lock_guard lock(family_->lock);
+  Ref<TensorList> dropped, made;  // to be let go of without the lock
+  std::unique_lock<SpinLock> lock;
+  made = next(size_, lock);
   own(dropped);
   made->items_ = std::move(items_);
   std::swap(made->items_[static_cast<size_t>(index)], item);
@@ -106,9 +120,9 @@ Ref<TensorList> TensorList::with(int64_t index, Item item) const {
 }
 
 Ref<TensorList> TensorList::pushed(Item item) const {
-  Ref<TensorList> made = next(size_ + 1);
-  Ref<TensorList> dropped;
-  const std::lock_guard lock(family_->lock);
+  Ref<TensorList> dropped, made;  // to be let go of without the lock
+  std::unique_lock<SpinLock> lock;
+  made = next(size_ + 1, lock);
   own(dropped).push_back(std::move(item));
   made->items_ = std::move(items_);
   difference_ = Difference::shorter;
@@ -137,9 +151,9 @@ Result<Tensor> TensorList::room(MemoryPool& memory, const Shape& shape) const {
 }
 
 Ref<TensorList> TensorList::popped(Item* last) const {
-  Ref<TensorList> made = next(size_ - 1);
-  Ref<TensorList> dropped;
-  const std::lock_guard lock(family_->lock);
+  Ref<TensorList> dropped, made;  // to be let go of without the lock
+  std::unique_lock<SpinLock> lock;
+  made = next(size_ - 1, lock);
   own(dropped);
   *last = old_ = std::move(items_.back());
   items_.pop_back();
@@ -148,6 +162,36 @@ Ref<TensorList> TensorList::popped(Item* last) const {
   newer_ = made;
   return made;
 }
+
+// The lists that it holds, as far as those hold lists in turn.
+void TensorList::add_held(std::vector<Ref<TensorList>>& to) const {
+  constexpr size_t kLooked = 1024;
+  const auto add = [&](const Ref<TensorList>& list) {
+    if (list && list->dtype() == DType::variant) to.push_back(list);
+  };
+  const std::lock_guard lock(family_->lock);
+  add(newer_);
+  add(old_.list);
+  for (size_t i = 0; i < std::min(items_.size(), kLooked); ++i) add(items_[i].list);
+}
+
+bool TensorList::leads_back(const Item& item) const {
+  constexpr size_t kVisited = 256;
+  if (!item.list || item.list->dtype() != DType::variant) return false;
+  std::vector<Ref<TensorList>> found = {item.list};
+  for (size_t i = 0; i < found.size() && i < kVisited; ++i) {
+    const Ref<TensorList> list = found[i];
+    if (list->family_ == family_) return true;
+    std::vector<Ref<TensorList>> held;
+    list->add_held(held);
+    for (Ref<TensorList>& each : held) {
+      if (std::ranges::find(found, each) == found.end()) found.push_back(std::move(each));
+    }
+  }
+  return false;
+}
+
+Ref<TensorList> TensorList::apart() const { return make_ref<TensorList>(dtype(), element_shape(), items()); }
 
 // Seldom done, so it is a list of its own.
 Ref<TensorList> TensorList::resized(int64_t size) const {

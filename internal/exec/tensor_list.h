@@ -6,8 +6,8 @@
 // Owner: the slots of a run and the variables of a loop, by count. Any thread; the lists of one family share a lock.
 #pragma once
 
-#include <atomic>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/ref.h"
@@ -40,6 +40,10 @@ class TensorList final : public RefCounted {
   std::vector<Item> items() const;
   Ref<TensorList> with(int64_t index, Item item) const;
   Ref<TensorList> pushed(Item item) const;
+  // With that element this list would come to hold itself: it knows the newer one, which has the element, which leads back. Then with()
+  // and pushed() have to be made apart(), a copy of a family of its own. As far as a search of limited length finds.
+  bool leads_back(const Item& item) const;
+  Ref<TensorList> apart() const;
   // Memory for an element that is about to be pushed, from a block that the elements of a growing list share: in a loop there is one in
   // each round, and its memory would cost as much as what is done with it. Contents undefined; nothing for strings.
   Result<Tensor> room(MemoryPool& memory, const Shape& shape) const;
@@ -52,19 +56,20 @@ class TensorList final : public RefCounted {
   enum class Difference : uint8_t { none, item, shorter, longer };
   struct Family final : RefCounted {
     Family(DType of, PartialShape within) : dtype(of), element_shape(std::move(within)) {}
-    ~Family() override { delete spare.load(std::memory_order_acquire); }
+    ~Family() override { delete spare; }
     const DType dtype;
     const PartialShape element_shape;
     SpinLock lock;
-    ValueRoom room;                           // guarded; of the elements that were pushed last
-    std::atomic<TensorList*> spare{nullptr};  // of no family and without elements
+    ValueRoom room;               // guarded; of the elements that were pushed last
+    TensorList* spare = nullptr;  // guarded; of no family and without elements
   };
   TensorList(Ref<Family> family, int64_t size);
   ~TensorList() override = default;
   void last_release() override;
-  // One of the family, still without elements.
-  Ref<TensorList> next(int64_t size) const;
+  // One of the family, still without elements, and the family's lock held.
+  Ref<TensorList> next(int64_t size, std::unique_lock<SpinLock>& lock) const;
   void leave(Ref<TensorList>& going);
+  void add_held(std::vector<Ref<TensorList>>& to) const;
   static void append(Ref<TensorList> list, Ref<TensorList>& going);
   // With the lock held: the elements are here. What is not needed any more goes to `dropped`, to be let go of without the lock.
   std::vector<Item>& own(Ref<TensorList>& dropped) const;

@@ -184,6 +184,10 @@ class Graph : public RefCounted {
     std::vector<std::vector<NodeId>> controls;
     std::vector<NodeId> colocations;
   };
+  struct NameChange {
+    int* counter = nullptr;  // in the map, where it stays
+    int before = 0;
+  };
   // A node in the making. Its lists lie here until it passed every check; one is made at a time, so the memory is used again.
   struct Draft {
     Node node;
@@ -194,6 +198,7 @@ class Graph : public RefCounted {
     std::vector<ValueInfo> outputs;
     std::vector<NodeId> controls, colocate;
     std::vector<Tensor> known;
+    NameChange counted;  // by the name: of a node that is refused it is counted back
   };
   struct NameHash {
     using is_transparent = void;
@@ -228,10 +233,6 @@ class Graph : public RefCounted {
   NodeId open_mark_ = kNoNode;
   AttrLists attr_lists_;
   std::unordered_map<std::string, int, NameHash, std::equal_to<>> name_counters_;
-  struct NameChange {
-    int* counter;  // in the map, where it stays
-    int before;
-  };
   int trials_ = 0;                                   // open ones
   std::vector<NameChange> name_changes_;             // since the first of them began
   std::vector<std::pair<NodeId, NodeId>> nameless_;  // first and last + 1 of what failed trials left

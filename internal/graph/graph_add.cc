@@ -428,6 +428,7 @@ Status Graph::resolve(const NodeSpec& spec) {
   Node& node = draft_.node;
   node = {};
   draft_.name.clear();
+  draft_.counted = {};
   const Status resolved = [&]() -> Status {
     node.op = ops_->find(spec.op);
     if (!node.op) return no_such_op(spec.op, ops_->closest(spec.op));
@@ -444,6 +445,7 @@ Status Graph::resolve(const NodeSpec& spec) {
     return resolve_device(spec);
   }();
   if (resolved.ok()) return {};
+  if (draft_.counted.counter) *draft_.counted.counter = draft_.counted.before;
   if (draft_.name.empty()) {
     append_prefix(draft_.name);
     draft_.name += spec.name.empty() ? spec.op : spec.name;

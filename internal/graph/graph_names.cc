@@ -46,6 +46,7 @@ void Graph::make_free(std::string& name) {
   name += '_';
   const size_t base = name.size();
   char digits[12];
+  draft_.counted = {&counter->second, counter->second};
   do {
     count_up(counter->second);
     const char* const end = std::to_chars(digits, digits + sizeof digits, counter->second).ptr;

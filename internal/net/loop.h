@@ -48,10 +48,9 @@ class Loop : public Poller {
   // anything on the loop takes. A loop that cannot be had says at once that the caller shall sleep.
   bool poll(Holds, const void*) override { return false; }
   // Loop thread only: runs the task when what the loop has called out for has returned, so with nothing locked. For what takes
-  // microseconds: after one that took long, nothing is taken for a while. False: somebody else has to run it.
-  virtual bool defer(Pool::Task* task) {
+  // microseconds: where the loop has been kept for long, the pool runs it. Takes no memory on a loop of its own thread.
+  virtual void defer(Pool::Task* task, Pool&) {
     post([task] { task->run(); });
-    return true;
   }
   // On the loop's thread, or in a turn taken from it.
   virtual bool is_current() const = 0;

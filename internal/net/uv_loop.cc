@@ -28,8 +28,9 @@ constexpr int64_t kBriefNs = 200'000;      // who drives longer tells the loop's
 constexpr int64_t kLongNs = 10'000'000;    // how long it waits for that word at most
 
 constexpr int kRounds = 2;                       // of what was posted, behind one call out
-constexpr int64_t kDeferredMostNs = 2'000'000;   // what was deferred may take so long,
-constexpr int64_t kDeferNoneNs = 1'000'000'000;  // or nothing is for so long
+constexpr int64_t kDeferredMostNs = 500'000;     // what was deferred may take so long together; the pool has the rest
+constexpr int64_t kDeferredSlowNs = 2'000'000;   // behind one task that took longer
+constexpr int64_t kDeferNoneNs = 1'000'000'000;  // nothing is deferred for so long
 
 }  // namespace
 
@@ -62,12 +63,13 @@ struct UvLoop::State {
   uv_async_t wake;
   uv_timer_t timer;
   std::thread thread;
-  std::mutex turn;                    // whoever holds it is the loop
-  std::atomic<std::thread::id> id;    // of the thread that has the turn
-  bool changed = false;               // in this turn: something that the loop's thread sleeps by
-  std::vector<Pool::Task*> deferred;  // with the turn, as the next two
-  bool is_out = false;                // a call out is under way
-  bool posted_here = false;           // by which something was posted
+  std::mutex turn;                  // whoever holds it is the loop
+  std::atomic<std::thread::id> id;  // of the thread that has the turn
+  bool changed = false;             // in this turn: something that the loop's thread sleeps by
+  Pool::Tasks deferred;             // with the turn, as the next ones
+  Pool* deferred_pool = nullptr;
+  bool is_out = false;       // a call out is under way
+  bool posted_here = false;  // by which something was posted
   int64_t defer_none_until_ns = 0;
   std::mutex mutex;  // guards posted, stopping and stopped
   std::vector<std::function<void()>> posted;
@@ -344,27 +346,34 @@ void UvLoop::State::call_out(Fn&& fn) {
   if (!stopped) uv_async_send(&wake);
 }
 
-// What they defer comes behind them.
+// What they defer comes behind them. Where all of it takes long, the pool has the rest; one that took long by itself is remembered.
 void UvLoop::State::run_deferred() {
   if (deferred.empty()) return;
-  int64_t began = now();
-  for (size_t i = 0; i < deferred.size(); ++i) {
-    owner->contain([task = deferred[i]] { task->run(); });
+  const int64_t began = now();
+  for (int64_t before = began; !deferred.empty();) {
+    owner->contain([task = deferred.pop()] { task->run(); });
     const int64_t at = now();
-    if (at - began > kDeferredMostNs) defer_none_until_ns = at + kDeferNoneNs;
-    began = at;
+    if (at - before > kDeferredSlowNs) defer_none_until_ns = at + kDeferNoneNs;
+    if (at - began > kDeferredMostNs) break;
+    before = at;
   }
-  deferred.clear();
+  while (!deferred.empty()) {
+    Pool::Task* const task = deferred.pop();
+    try {
+      deferred_pool->submit(task);
+    } catch (const std::bad_alloc&) {  // it has no thread and can make none
+      owner->contain([&] { task->run(); });
+    }
+  }
 }
 
-bool UvLoop::defer(Pool::Task* task) {
+void UvLoop::defer(Pool::Task* task, Pool& pool) {
   State& state = *state_;
-  if (state.defer_none_until_ns != 0) {
-    if (state.now() < state.defer_none_until_ns) return false;
-    state.defer_none_until_ns = 0;
-  }
-  state.deferred.push_back(task);
-  return true;
+  const bool is_late = state.defer_none_until_ns != 0 && state.now() < state.defer_none_until_ns;
+  if (is_late || (state.deferred_pool && state.deferred_pool != &pool)) return pool.submit(task);
+  state.defer_none_until_ns = 0;
+  state.deferred_pool = &pool;
+  state.deferred.push(task);
 }
 
 void UvLoop::post(std::function<void()> fn) {

@@ -25,7 +25,7 @@ class UvLoop final : public Loop {
 
   void post(std::function<void()> fn) override;
   void post_now(std::function<void()> fn) override;
-  bool defer(Pool::Task* task) override;
+  void defer(Pool::Task* task, Pool& pool) override;
   bool is_current() const override;
   bool poll(Holds holds, const void* what) override;
   // Whether there is a CPU to poll on; for tests to say.

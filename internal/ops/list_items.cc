@@ -17,8 +17,8 @@ Result<const TensorList*> list_at(const RunContext& c, int input) {
 
 // The slot of a variant holds the address of the RefCounted.
 void give_list(RunContext& c, int output, Ref<TensorList> list) {
-  RefCounted* const object = list.leak();
-  c.set_output(output, object, {}, Ref<RefCounted>::adopt(object));
+  RefCounted* const object = list.get();
+  c.set_output(output, object, {}, std::move(list));
 }
 
 Status check_dtype(const RunContext& c, const TensorList& list, DType wanted) {
@@ -125,7 +125,9 @@ Status give_item(RunContext& c, const ListArgs& a, const TensorList& list, Item 
     return c.error("the element has shape %s, element_shape says %s", tensor.shape().text().c_str(), asked.text().c_str());
   }
   DTG_TRY(a.out.check(c, tensor.shape()));
-  c.set_output(o, tensor.data(), tensor.shape(), tensor.buffer());
+  void* const data = tensor.data();
+  const Shape shape = tensor.shape();
+  c.set_output(o, data, shape, std::move(item.tensor).take_buffer());
   return {};
 }
 

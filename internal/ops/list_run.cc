@@ -99,6 +99,19 @@ Status scatter_prepare(PrepareContext& c) {
 
 // --- changing ---
 
+// A list that is to hold itself is copied in each round, where others share their elements: none such is long.
+constexpr int64_t kOfItselfMax = 1024;
+
+Status keep_apart(const TensorList*& list, const Item& item, Ref<TensorList>* apart) {
+  if (!list->leads_back(item)) return {};
+  if (list->size() >= kOfItselfMax) {
+    return resource_exhausted("a list that holds itself, of more than %lld elements", static_cast<long long>(kOfItselfMax));
+  }
+  *apart = list->apart();
+  list = apart->get();
+  return {};
+}
+
 Status set_item_run(RunContext& c) {
   const auto& a = c.args<ListArgs>();
   DTG_ASSIGN(const TensorList* list, list_at(c, 0));
@@ -115,6 +128,8 @@ Status set_item_run(RunContext& c) {
     return c.error("the item has shape %s, the list is for %s", a.item.text().c_str(), list->element_shape().text().c_str());
   }
   DTG_ASSIGN(Item item, item_of(c, a, 2));
+  Ref<TensorList> apart;
+  DTG_TRY(keep_apart(list, item, &apart));
   give_list(c, 0, list->with(index, std::move(item)));
   return {};
 }
@@ -146,13 +161,15 @@ Result<Item> pushed_item(const RunContext& c, const ListArgs& a, const TensorLis
 
 Status push_run(RunContext& c) {
   const auto& a = c.args<ListArgs>();
-  DTG_ASSIGN(const TensorList* const list, list_at(c, 0));
+  DTG_ASSIGN(const TensorList* list, list_at(c, 0));
   DTG_TRY(check_dtype(c, *list, a.dtype));
   if (list->size() >= kElementsMax) return resource_exhausted("a list of more than %lld elements", static_cast<long long>(kElementsMax));
   if (a.dtype != DType::variant && !list->element_shape().admits(a.item)) {
     return c.error("the tensor has shape %s, the list is for %s", a.item.text().c_str(), list->element_shape().text().c_str());
   }
   DTG_ASSIGN(Item item, pushed_item(c, a, *list));
+  Ref<TensorList> apart;
+  DTG_TRY(keep_apart(list, item, &apart));
   give_list(c, 0, list->pushed(std::move(item)));
   return {};
 }

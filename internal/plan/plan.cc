@@ -56,9 +56,23 @@ class PlanMaker {
       return false;
     const auto is_more = [&](uint32_t n) {
       const Node& node = *ir_.nodes[n].node;
-      return node.op->capability() == Capability::file || node.op->capability() == Capability::net || calls_functions(node);
+      const Capability capability = node.op->capability();
+      return capability == Capability::file || capability == Capability::net || calls_functions(node) || may_copy_much(ir_.nodes[n]);
     };
     return std::ranges::none_of(program_.instructions, &Instruction::looks_at_clock) && std::ranges::none_of(ir_.order, is_more);
+  }
+
+  // A write of one row copies all of a variable that somebody reads.
+  bool may_copy_much(const IrNode& node) const {
+    constexpr int64_t kBytes = int64_t{256} << 10;
+    const bool writes = std::ranges::any_of(node.node->op->inputs(), [](const ArgDef& input) {
+      return input.access != Access::undeclared && input.access != Access::read && input.access != Access::peek;
+    });
+    return writes && std::ranges::any_of(node.inputs, [&](uint32_t v) {
+             const ValueInfo& info = *ir_.values[v].info;
+             if (info.dtype != DType::resource || info.held == DType::invalid) return false;
+             return !info.shape.complete() || info.shape.to_shape().value().count() > kBytes / std::max<int64_t>(1, dtype_size(info.held));
+           });
   }
 
   // What might wait here is a read or a write of a variable, for the kernel of another run that writes it in place.

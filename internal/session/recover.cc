@@ -74,7 +74,11 @@ Result<std::string> unready(const Model& model, Waiting& waiting, std::span<cons
 }
 
 // A task that was lost may come back, and a run that was cut short may be made again.
-bool may_pass(const Status& status) { return status.code() == Code::unavailable || status.code() == Code::aborted; }
+// A task that is silent and not dead lets a connection's own time pass, which is not the caller's.
+bool may_pass(const Status& status, const Clock& clock, Deadline deadline) {
+  const bool late = status.code() == Code::deadline_exceeded && !deadline.passed(clock);
+  return late || status.code() == Code::unavailable || status.code() == Code::aborted;
+}
 
 class Recovery {
  public:
@@ -85,7 +89,7 @@ class Recovery {
     Pause pause;
     for (;;) {
       Status status = attempt(model);
-      if (!may_pass(status)) return status;
+      if (!may_pass(status, clock_, deadline_)) return status;
       if (deadline_.passed(clock_)) return status.with_context("recover");
       DTG_TRY(pause.rest(clock_, deadline_));
     }
@@ -142,7 +146,7 @@ Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline d
   for (Pause pause;;) {
     auto names = unready(model, waiting, flags, std::max<int64_t>(1, deadline.left_ns(clock)));
     // A run that the deadline ended says nothing new; a task that is away may be starting again.
-    const bool away = may_pass(names.status());
+    const bool away = may_pass(names.status(), clock, deadline);
     if (!names.ok() && !away && !(names.status().code() == Code::deadline_exceeded && deadline.passed(clock))) return names.status();
     if (names.ok() && names.value().empty()) return {};
     // Who was away is told rather than that the time is over.

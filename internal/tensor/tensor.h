@@ -56,6 +56,8 @@ class Tensor {
     return {static_cast<const T*>(data_), static_cast<size_t>(count())};
   }
   const Ref<Buffer>& buffer() const { return buffer_; }
+  // Of one that is not needed any more.
+  Ref<Buffer> take_buffer() && { return std::move(buffer_); }
   // The same without its share in the buffer, for the length of a call in which somebody else holds that.
   Tensor borrowed() const { return {{}, data_, dtype_, shape_}; }
   // A part of the same memory from that byte on, which must be good.

@@ -115,6 +115,36 @@ TEST(TensorList, IsLetGoOfHoweverDeepItIs) {
   EXPECT_EQ(shared->size(), 0);
 }
 
+// Lists that would hold themselves, by way of the newer one that has the element: what they hold goes when nobody has them.
+TEST(TensorList, WhatWouldHoldItselfIsKeptApart) {
+  const Tensor tensor = Tensor::scalar(1.0f).take();
+  const auto empty = [] { return make_ref<TensorList>(DType::variant, PartialShape::unknown(), std::vector<Item>()); };
+  const auto pushed = [](const Ref<TensorList>& list, const Ref<TensorList>& element) {
+    const Item item{{}, element};
+    return (list->leads_back(item) ? list->apart() : list)->pushed(item);
+  };
+  {
+    const auto leaf = make_ref<TensorList>(DType::f32, PartialShape::unknown(), std::vector<Item>{{tensor, {}}});
+    Ref<TensorList> self = pushed(empty(), leaf), a = pushed(empty(), leaf), b = pushed(empty(), leaf);
+    EXPECT_FALSE(self->leads_back({{}, leaf}));
+    EXPECT_TRUE(self->leads_back({{}, self}));
+    for (int round = 0; round < 20; ++round) {
+      const Ref<TensorList> before = self;
+      self = pushed(self, self);
+      EXPECT_EQ(self->size(), before->size() + 1);
+      EXPECT_EQ(before->size(), round + 1);
+      EXPECT_EQ(self->at(round + 1).list->size(), round + 1);
+      const Ref<TensorList> of_a = pushed(a, b);
+      b = pushed(b, a);
+      a = of_a;
+    }
+    Item last;
+    const Ref<TensorList> shorter = self->popped(&last);
+    self = pushed(shorter, self);
+  }
+  EXPECT_EQ(tensor.buffer()->ref_count(), 1);
+}
+
 TEST(TensorList, ElementsThatArePushedShareBlocks) {
   const auto pool = make_ref<MemoryPool>(nullptr);
   auto list = make_ref<TensorList>(DType::f32, PartialShape::unknown(), std::vector<Item>());

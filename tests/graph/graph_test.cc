@@ -164,6 +164,13 @@ TEST_F(GraphTest, WhatIsRefusedLeavesNothing) {
   const Value twice[] = {one, one};
   ASSERT_TRUE(graph->add({.op = "AddV2", .name = "sum", .inputs = twice}).ok());
   EXPECT_EQ(graph->find("sum"), count);
+  // Nor does it use up a number.
+  for (const char* const name : {"AddV2", "AddV2_1"}) {
+    EXPECT_FALSE(graph->add({.op = "AddV2", .inputs = inputs}).ok());
+    const auto added = graph->add({.op = "AddV2", .inputs = twice});
+    ASSERT_TRUE(added.ok());
+    EXPECT_EQ(graph->node(added.value()).name, name);
+  }
 }
 
 TEST_F(GraphTest, DevicesOfNeighboursAreOneText) {

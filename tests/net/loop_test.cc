@@ -130,17 +130,17 @@ TEST(UvLoop, SocketEventsThatThrow) {
 // Behind the call that left them, before anything that comes later, on the loop.
 TEST(UvLoop, WhatIsDeferredComesBehindTheCall) {
   auto loop = UvLoop::start(system_clock()).take();
+  Pool pool({.threads = 1});
   std::vector<int> order;
   struct Task final : Pool::Task {
     void run() override {
       order->push_back(number);
-      if (next) {
-        EXPECT_TRUE(loop->defer(next));
-      }
+      if (next) loop->defer(next, *pool);
       EXPECT_TRUE(loop->is_current());
     }
     std::vector<int>* order = nullptr;
     UvLoop* loop = nullptr;
+    Pool* pool = nullptr;
     Task* next = nullptr;
     int number = 0;
   } first, second, third;
@@ -148,33 +148,49 @@ TEST(UvLoop, WhatIsDeferredComesBehindTheCall) {
   for (int i = 0; i < 3; ++i) {
     tasks[i]->order = &order;
     tasks[i]->loop = loop.get();
+    tasks[i]->pool = &pool;
     tasks[i]->number = i + 1;
   }
   first.next = &third;
   loop->call([&] {
     loop->post([&] { order.push_back(4); });
-    EXPECT_TRUE(loop->defer(&first));
-    EXPECT_TRUE(loop->defer(&second));
+    loop->defer(&first, pool);
+    loop->defer(&second, pool);
     order.push_back(0);
   });
   loop->call([] {});
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
-// What takes long there keeps the loop from its sockets.
-TEST(UvLoop, NothingIsDeferredBehindWhatTookLong) {
+// What takes long there keeps the loop from its sockets: the pool has the rest, and what comes for a while after one that took long.
+TEST(UvLoop, WhatTakesLongIsThePools) {
+  Pool pool({.threads = 2});
   auto loop = UvLoop::start(system_clock()).take();
-  struct Slow final : Pool::Task {
-    void run() override { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }
-  } slow;
-  struct Quick final : Pool::Task {
-    void run() override {}
-  } quick;
-  bool taken = false, refused = false;
-  loop->call([&] { taken = loop->defer(&slow); });
-  loop->call([&] { refused = !loop->defer(&quick); });
-  EXPECT_TRUE(taken);
-  EXPECT_TRUE(refused);
+  struct Task final : Pool::Task {
+    void run() override {
+      was_on_loop = loop->is_current();
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      done = true;
+      done.notify_all();
+    }
+    UvLoop* loop = nullptr;
+    int milliseconds = 0;
+    bool was_on_loop = false;
+    std::atomic<bool> done{false};
+  } slow, behind, later;
+  for (Task* task : {&slow, &behind, &later}) task->loop = loop.get();
+  slow.milliseconds = 5;
+  loop->call([&] {
+    loop->defer(&slow, pool);
+    loop->defer(&behind, pool);
+  });
+  slow.done.wait(false);
+  behind.done.wait(false);
+  loop->call([&] { loop->defer(&later, pool); });
+  later.done.wait(false);
+  EXPECT_TRUE(slow.was_on_loop);
+  EXPECT_FALSE(behind.was_on_loop);
+  EXPECT_FALSE(later.was_on_loop);
 }
 
 // In the order in which it was posted, wherever that was; and who posts without end keeps nobody out.

@@ -164,6 +164,11 @@ TEST_F(Emit, LightIsWhatTouchesLittleMemory) {
   const Value v = variable("v", Shape::of({4})), wide = variable("wide", Shape::of({1 << 18}));
   EXPECT_TRUE(plan({{feed(small)}, {}, {node("AssignAddVariableOp", {v, small})}})->program().light);
   EXPECT_FALSE(plan({{feed(large)}, {}, {node("AssignAddVariableOp", {wide, large})}})->program().light);
+  // One row of it: where somebody reads the variable, all of it is copied.
+  const Value row = placeholder(PartialShape::scalar(), DType::i32);
+  EXPECT_FALSE(plan({{feed(row), feed(small)}, {}, {node("ResourceScatterAdd", {variable("table", Shape::of({1 << 18, 4})), row, small})}})
+                   ->program()
+                   .light);
   context.fuse = false;
   Value y = small;
   for (int i = 0; i < 100; ++i) y = sin(y);
