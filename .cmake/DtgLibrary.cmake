@@ -24,6 +24,9 @@ dtg_unite(dtg_wire_sources wire)
 # So are the functions of the ABI, but for those that a step calls.
 set(dtg_step_capi_sources ${dtg_capi_sources})
 list(FILTER dtg_step_capi_sources INCLUDE REGEX "/capi/(data|error|group|handle|session|tensor|trainer)\\.cc$")
+if(DTG_QUICK)
+  set(dtg_step_capi_sources)
+endif()
 list(REMOVE_ITEM dtg_capi_sources ${dtg_step_capi_sources})
 dtg_unite(dtg_capi_sources capi)
 dtg_unite(dtg_step_capi_sources stepcapi)
@@ -33,6 +36,9 @@ add_library(dtg_kernel_objects OBJECT ${dtg_kernel_sources} "${PROJECT_SOURCE_DI
 add_library(dtg_objects OBJECT ${dtg_sources} ${dtg_wire_sources} ${DTG_GENERATED_HEADERS})
 add_library(dtg_building_objects OBJECT ${dtg_building_sources})
 target_compile_options(dtg_building_objects PRIVATE $<$<CONFIG:Release>:-Os>)
+if(DTG_QUICK)
+  target_compile_options(dtg_objects PRIVATE -O1)
+endif()
 foreach(target dtg_kernel_objects dtg_objects dtg_building_objects)
   target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${target} PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
@@ -57,7 +63,7 @@ if(DTG_SANITIZE_LIBRARY)
 endif()
 
 # What most files of a rung include anyway. Loops that Highway compiles for each processor include little of it.
-if(DTG_PCH)
+if(DTG_QUICK)
   set(dtg_pch_std <algorithm> <array> <cmath> <cstring> <functional> <limits> <map> <memory> <mutex> <optional> <span> <string>
     <string_view> <unordered_map> <utility> <vector>)
   target_precompile_headers(dtg_kernel_objects PRIVATE ${dtg_pch_std} "${PROJECT_SOURCE_DIR}/internal/exec/kernel.h"
@@ -76,15 +82,19 @@ set_source_files_properties("${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc" PRO
 
 set(dtg_all_objects $<TARGET_OBJECTS:dtg_kernel_objects> $<TARGET_OBJECTS:dtg_objects> $<TARGET_OBJECTS:dtg_building_objects>)
 # Of inline functions that both have, the linker keeps the first: those of a step.
-add_library(dtg_step_capi_objects OBJECT ${dtg_step_capi_sources})
+set(dtg_capi_targets dtg_capi_objects)
+if(dtg_step_capi_sources)
+  add_library(dtg_step_capi_objects OBJECT ${dtg_step_capi_sources})
+  list(PREPEND dtg_capi_targets dtg_step_capi_objects)
+endif()
 add_library(dtg_capi_objects OBJECT ${dtg_capi_sources})
 target_compile_options(dtg_capi_objects PRIVATE $<$<CONFIG:Release>:-Os>)
-foreach(target dtg_step_capi_objects dtg_capi_objects)
+foreach(target IN LISTS dtg_capi_targets)
   target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/internal" "${PROJECT_SOURCE_DIR}"
     "${PROJECT_SOURCE_DIR}/capi/include" "${PROJECT_SOURCE_DIR}/capi")
   target_compile_definitions(${target} PRIVATE DTG_BUILDING)
   target_link_libraries(${target} PUBLIC dtg_third_party PRIVATE dtg_strict_flags)
-  if(DTG_PCH)
+  if(DTG_QUICK)
     target_precompile_headers(${target} PRIVATE ${dtg_pch_std} "${PROJECT_SOURCE_DIR}/capi/model.h")
   endif()
   list(APPEND dtg_all_objects $<TARGET_OBJECTS:${target}>)

@@ -3,8 +3,6 @@
 # Nine tenths of a file's compilation are its headers. Units are made anew whenever CMake runs, which every make target sees to; a
 # file that takes a name which another in its unit has is an error of the compiler until then.
 option(DTG_UNITY "Compile sources in batches: a fifth of the time for a whole build, more for one changed file" ON)
-# Where nobody changes a file and builds again: with sanitizers, and in the demo.
-option(DTG_UNITY_LARGE "Compile sources in batches three times as large" OFF)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
 function(dtg_unite list prefix)
@@ -12,7 +10,8 @@ function(dtg_unite list prefix)
     return()
   endif()
   set(large)
-  if(DTG_UNITY_LARGE OR DTG_SANITIZE)
+  # Where nobody changes a file and builds again, batches are three times as large.
+  if(DTG_QUICK OR DTG_SANITIZE)
     set(large --large)
   endif()
   execute_process(
