@@ -395,11 +395,11 @@ Status StepEdges::check(const Link& link, const wire::Data& data, int* row) cons
                           dtype_name(expected.dtype), expected.dynamic ? "" : expected.shape.text().c_str());
 }
 
-// With the lock held: memory for the value up to `end`, as much as it takes and not before it is there: a claim of many bytes costs nothing
-// until they come. What the part itself says the run has memory for anyway.
-Status StepEdges::make_room(In& in, bool is_known, uint64_t end, uint64_t total) {
+// With the lock held: memory for the value up to `end`, as much as it takes and not before it is there. A claim of many
+// bytes costs nothing until they come.
+Status StepEdges::make_room(In& in, uint64_t end, uint64_t total) {
   if (in.buffer && end <= in.room) return {};
-  const uint64_t room = is_known ? total : std::min(total, std::max(end, 2 * in.room));
+  const uint64_t room = std::min(total, std::max(end, 2 * in.room));
   DTG_TRY(budget_.reserve(static_cast<int64_t>(room), "a value from another task"));
   reserved_ += static_cast<int64_t>(room);
   DTG_ASSIGN(Ref<Buffer> larger, Buffer::allocate(static_cast<int64_t>(room)));
@@ -429,8 +429,7 @@ Result<Channel::Landing> StepEdges::place(const Link& link, const wire::Data& da
     in.direct = true;
     in.buffer = nullptr;
   }
-  const auto total = static_cast<uint64_t>(data.shape.count() * dtype_size(data.dtype));
-  if (!in.direct) DTG_TRY(make_room(in, !table_->rows()[static_cast<size_t>(row)].dynamic, data.offset + bytes, total));
+  if (!in.direct) DTG_TRY(make_room(in, data.offset + bytes, static_cast<uint64_t>(data.shape.count() * dtype_size(data.dtype))));
   char* const base = static_cast<char*>(in.direct ? in.into : in.buffer->data());
   return Channel::Landing{base + data.offset, this};
 }

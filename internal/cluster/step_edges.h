@@ -116,7 +116,7 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
   void stop_listening();
   Status check(const Link& link, const wire::Data& data, int* row) const;
   Result<Channel::Landing> place(const Link& link, const wire::Data& data, uint64_t bytes);
-  Status make_room(In& in, bool is_known, uint64_t end, uint64_t total);
+  Status make_room(In& in, uint64_t end, uint64_t total);
   Status deliver(In& in, const EdgeTable::Row& row);
   // Its number; that of no peer where it is none.
   size_t peer_at(const Link& link) const;

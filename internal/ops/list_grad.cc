@@ -71,9 +71,7 @@ Status get_item_grad(GradContext& c) {
 Status set_item_grad(GradContext& c) {
   Build& b = c.b();
   const Value dy = c.dy(), item = c.input(2);
-  // What was there may have had another shape, and be a longer list or a shorter one, than what is there now.
-  const Value before = b.op("TensorListGetItem", {c.input(0), c.input(1), b.integer(-1)}, {element_of(c)});
-  c.dx(0, b.op("TensorListSetItem", {dy, c.input(1), b.zeros_like(before)}));
+  c.dx(0, b.op("TensorListSetItem", {dy, c.input(1), b.zeros_like(item)}));
   c.dx(2, b.op("TensorListGetItem", {dy, c.input(1), shape_of(c, item)}, {element_of(c)}));
   return {};
 }

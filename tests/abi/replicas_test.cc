@@ -190,7 +190,7 @@ TEST_F(Replicas, SharesThatMakeNoSense) {
     refused(dtg_nn_minimize_replicated(model, towers.loss[0], nullptr, &share, &out), DTG_INVALID_ARGUMENT, what);
     EXPECT_EQ(out.train.id, 0u) << what;
   };
-  refuse("a mode", [](auto& s) { s.mode = 4; });
+  refuse("a mode", [](auto& s) { s.mode = 5; });
   refuse("a negative mode", [](auto& s) { s.mode = -1; });
   refuse("worker 2 of 2", [](auto& s) { s.worker = 2, s.total = 2; });
   refuse("a negative worker", [](auto& s) { s.worker = -1; });

@@ -444,26 +444,6 @@ TEST_F(ControlTest, ListsAreValues) {
   EXPECT_EQ(values(got[3]), (std::vector<float>{1, 9, 3}));
 }
 
-// What an element is replaced by may have another shape than what was there, whose gradient has the shape that it had.
-TEST_F(ControlTest, GradientsOfReplacedElementsKeepTheirShapes) {
-  const DType f32 = DType::f32;
-  const Value x = placeholder(f32, PartialShape(Shape::of({2}))), y = placeholder(f32, PartialShape(Shape::of({3})));
-  const Value none = build->op("EmptyTensorList", {build->integer(-1), build->integer(-1)}, {{"element_dtype", f32}});
-  const Value one = build->op("TensorListPushBack", {none, x}), two = build->op("TensorListPushBack", {one, x});
-  const Value set = build->op("TensorListSetItem", {two, build->integer(0), y});
-  const auto total = [&](int64_t i) {
-    const Value item = build->op("TensorListGetItem", {set, build->integer(i), build->integer(-1)}, {{"element_dtype", f32}});
-    return build->op("Sum", {item, build->integer(0)});
-  };
-  const Value loss = build->add(total(0), total(1));
-  const Value dx = gradient(loss, x), dy = gradient(loss, y);
-  std::vector<Tensor> got;
-  const Status status = run({{x, floats({2}, {1, 2})}, {y, floats({3}, {1, 2, 3})}}, {dx, dy}, &got);
-  ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_EQ(values(got[0]), (std::vector<float>{1, 1}));
-  EXPECT_EQ(values(got[1]), (std::vector<float>{1, 1, 1}));
-}
-
 // What comes out of a list is the element itself, so whoever works in the place of an operand must not do it there.
 TEST_F(ControlTest, AnElementIsNotWrittenTo) {
   const DType f32 = DType::f32;
