@@ -282,9 +282,16 @@ class SystemDisk final : public Disk {
   }
 
   Result<std::vector<std::string>> list(const std::string& directory) override {
-    DIR* dir = ::opendir(directory.c_str());
-    if (!dir && errno == ENOTDIR) return no_directory("list", directory, directory);
-    if (!dir) return errno_status("list", directory, errno);
+    // Opened by itself: a tool that watches who uses a descriptor sees it begin here, which it does not inside of opendir.
+    const int fd = open_file(directory, O_RDONLY | O_DIRECTORY);
+    if (fd < 0 && errno == ENOTDIR) return no_directory("list", directory, directory);
+    if (fd < 0) return errno_status("list", directory, errno);
+    DIR* dir = ::fdopendir(fd);
+    if (!dir) {
+      const int failed = errno;
+      ::close(fd);
+      return errno_status("list", directory, failed);
+    }
     std::vector<std::string> names;
     errno = 0;
     while (const dirent* entry = ::readdir(dir)) {

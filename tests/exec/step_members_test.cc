@@ -34,6 +34,8 @@ struct Job {
   explicit Job(int workers) : presence(make_ref<Presence>()), members(make_ref<StepMembers>("m", workers, presence->roll())) {
     presence->watch([held = members] { return held->review(); });
   }
+  ~Job() { members->destroy(cancelled("the job is over")); }
+  Job(const Job&) = delete;
   std::shared_ptr<Told> arrive(int64_t worker, int64_t step, int64_t now, uint64_t session, Step* running = nullptr) {
     auto told = std::make_shared<Told>();
     auto* const op = new Arrives(told);
