@@ -191,10 +191,16 @@ void StepMembers::told(std::span<const double> times, PendingOpList& ended) {
   }
 }
 
-// What they had who are gone.
+// What they had who are gone, or who have turned to a later epoch.
 void StepMembers::give_back() {
+  const auto is_idle = [&](const Member& member) { return member.element.any() && !has_arrived(member) && !member.in_update; };
   for (Member& member : members_) {
-    if (member.element.any() && !has_arrived(member) && !member.in_update && !roll_->has(member.holder)) member.element = {};
+    if (is_idle(member) && !roll_->has(member.holder)) member.element = {};
+  }
+  for (const PendingOp* at = asks_.first(); at; at = PendingOpList::after(at)) {
+    const auto& asking = static_cast<const Asking&>(*at);
+    Member& own = members_[static_cast<size_t>(asking.worker)];
+    if (deal_.is_known() && asking.epoch > deal_.epoch() && is_idle(own)) own.element = {};
   }
 }
 
@@ -215,10 +221,7 @@ bool StepMembers::deal_to(Asking& asking) {
     asking.element = {deal_.epoch(), Deal::kNone};
     return true;
   }
-  if (asking.epoch > deal_.epoch()) {
-    if (!has_arrived(own)) own.element = {};
-    return false;
-  }
+  if (asking.epoch > deal_.epoch()) return false;
   if (!own.element.any()) own.element = free_element();
   if (!own.element.any()) return false;
   own.holder = asking.session;
