@@ -91,7 +91,7 @@ class DealtStage final : public Dealt {
 
   const Dealer dealer_;
   Reading source_;
-  DataPosition first_, begins_;  // of epoch 0, and of the epoch that the source stands in
+  DataPosition first_, begins_;     // of epoch 0, and of the epoch that the source stands in
   std::optional<DealtElement> at_;  // which element the source would hand out now; none: nobody can tell
   int64_t epoch_ = -1;              // whose elements are asked for
   bool over_ = false;

@@ -24,8 +24,8 @@ class Dealt : public Dataset {
   virtual DealtElement last() const = 0;
 };
 
-// Takes the source over, which must know how many elements an epoch of it has. Where it stands is where epoch 0 begins. restart() is for the
-// next epoch, where this one has begun; what the dealer says is over is at its end.
+// Takes the source over, which must know how many elements an epoch of it has. Where it stands is where epoch 0 begins. restart() is for
+// the next epoch, where this one has begun; what the dealer says is over is at its end.
 Result<std::unique_ptr<Dealt>> make_dealt(DatasetPtr source, Dealer dealer);
 
 }  // namespace dtg
