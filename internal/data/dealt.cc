@@ -42,7 +42,6 @@ class DealtStage final : public Dealt {
   Status restart() override {
     if (epoch_ >= 0) ++epoch_;
     over_ = false;
-    last_ = {};
     return {};
   }
   Result<int64_t> skip(int64_t count) override {

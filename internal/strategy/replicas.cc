@@ -288,6 +288,7 @@ class Replicas {
   // Who asks again is given the same.
   Status add_deal(NodeId first) {
     Remedy remedy;
+    out_.elements = replication_.elements;
     out_.deal = steps_->deal(&out_.epoch_to_deal, &out_.dealt);
     remedy.first = remedy.first_if_made = first;
     remedy.effects.push_back(out_.deal);

@@ -65,6 +65,7 @@ struct Replicated {
   Value local_step, next_step;
   Value members;                  // elastic, the chief: bool by worker, part of `update`: whose contributions made the step
   NodeId deal = kNoNode;          // elastic, where elements are dealt: before a step, waits for the one that it is made of
+  int64_t elements = 0;           // that are dealt
   Value epoch_to_deal;            // int64, fed to that: of which epoch; -1: whichever is now
   Value dealt;                    // int64[2], part of `deal`: epoch and number; the number is -1 where the epoch that was asked for is over
   Value clock;                    // ssp: int64, the worker's own at the end of the step
