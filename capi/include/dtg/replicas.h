@@ -67,7 +67,8 @@
  * to others; a worker whose contribution made no step, as it came too late or the step failed, gets the same element again from
  * dtg_dataset_next, also after dtg_model_recover. Near the end of an epoch dtg_dataset_next waits while the last elements are with others,
  * and no step waits for who waits there, nor does `min_workers`; the epoch ends for all at once (`more` 0), when every element is in an
- * update. So an epoch has as many steps as its elements need with who was there, and each of a step's elements counts the same, also a
+ * update. Weights that are restored while workers train bring their ledger into effect with dtg_model_recover of the chief, or chief_init.
+ * So an epoch has as many steps as its elements need with who was there, and each of a step's elements counts the same, also a
  * short last batch.
  *
  * In-graph: one program, one graph, N towers that compute the same over the same variables.
