@@ -39,6 +39,7 @@ Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, D
   // Last, as a course that could not begin changes nothing.
   if (course->found_rate_) course->trainer_->set_rate(*course->found_rate_);
   course->begin_watch();
+  course->tell_what_is_not_kept();
   course->begun_ns_ = course->clock_.monotonic_ns();
   return course;
 }

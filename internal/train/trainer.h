@@ -58,6 +58,8 @@ class Trainer final : public RefCounted {
   // The outputs for all of the data, one below the other.
   Result<std::vector<Tensor>> predict(Reading& data, Cancellation* cancellation);
 
+  // Inputs and outputs by the names that they have there.
+  std::vector<Endpoint> endpoints() const;
   // The model as predict() runs it, for a file: inputs and outputs by name, the switch of training off. FAILED_PRECONDITION or
   // UNIMPLEMENTED where it cannot be exported.
   Result<ModelExport> exported() const;

@@ -267,7 +267,7 @@ TEST_F(Trainer, TellsItsCallbacks) {
                          "6"
                          "8");
   heard.fail = dtg_error_create(DTG_ABORTED, "enough of this", DTG_STRLEN);
-  how.directory = nullptr;
+  how = DTG_FIT_INIT;
   EXPECT_EQ(refused(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks), DTG_ABORTED, "a callback's error"),
             "enough of this");
 }
