@@ -32,7 +32,8 @@ Result<EarlyStopping::Rule> read_early_stopping(const dtg_early_stopping* given,
   rule.restores = c.restore_best != 0;
   if (c.has_baseline) rule.baseline = c.baseline;
   else if (c.baseline != 0)
-    return invalid_argument("dtg_early_stopping: `baseline` is %g and would do nothing: set `has_baseline` too, or leave it out", c.baseline);
+    return invalid_argument("dtg_early_stopping: `baseline` is %g and would do nothing: set `has_baseline` too, or leave it out",
+                            c.baseline);
   return rule;
 }
 
@@ -78,7 +79,8 @@ Status check_used(const dtg_fit& c, bool validated) {
                         {"best_better", static_cast<double>(c.best_better), best}};
   for (const auto& [name, value, needs] : all) {
     if (value == 0 || !needs) continue;
-    return invalid_argument("fit: %s is %g and would do nothing: it needs %s; give the fit that, or leave this option out", name, value, needs);
+    return invalid_argument("fit: %s is %g and would do nothing: it needs %s; give the fit that, or leave this option out", name, value,
+                            needs);
   }
   return {};
 }

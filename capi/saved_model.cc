@@ -116,8 +116,8 @@ Result<const Endpoint*> find_endpoint(const ModelObject& object, std::string_vie
                    names_text(name, object.endpoints, &Endpoint::name).c_str());
 }
 
-// What is known of an output by now: of a trainer's, as a fit will export it, or of the file that the model came from. One that nobody knows
-// may be of an export to come, which looks again.
+// What is known of an output by now: of a trainer's, as a fit will export it, or of the file that the model came from. One that nobody
+// knows may be of an export to come, which looks again.
 Status check_new_classes(const ModelObject& object, const std::string& output, const std::string& words) {
   for (const std::vector<Endpoint>* const known : {&object.trained, &object.endpoints}) {
     const auto at = std::ranges::find(*known, output, &Endpoint::name);

@@ -49,7 +49,8 @@ type Plateau struct {
 	Cooldown int64 // epochs after a fall in which none are counted
 }
 
-// Fit is how long a fit goes on, what it watches and what it keeps. Zero is the default of every field.
+// Fit is how long a fit goes on, what it watches and what it keeps. Zero is the default of every field; one that would do nothing, such as
+// CheckpointSteps without a Directory, is InvalidArgument.
 //
 // With a Directory, a fit that was killed at any moment and is begun again by the same program goes on with the step that comes after its
 // last checkpoint, and ends with the same weights to the last bit, where training is deterministic. In it are checkpoints, metrics.csv and

@@ -41,8 +41,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     std::sort(keys.begin(), keys.end());
     const auto twice = std::adjacent_find(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
     if (twice == keys.end()) return leave();
-    return refuse(format("the key \"%.100s\" occurs twice in one object: its members %zu and %zu",
-                         std::string(twice->first).c_str(), twice->second, twice[1].second));
+    return refuse(format("the key \"%.100s\" occurs twice in one object: its members %zu and %zu", std::string(twice->first).c_str(),
+                         twice->second, twice[1].second));
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {

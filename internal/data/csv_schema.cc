@@ -135,9 +135,11 @@ std::string shape_differs(const CsvRule& known, const CsvRule& other) {
 // What one column was in other data, and is now; empty: the same.
 std::string column_differs(const CsvRule& before, const CsvRule& now, size_t place) {
   const auto column = [&](const char* what) { return format("column %zu, \"%.100s\", %s", place + 1, now.name.c_str(), what); };
-  if (before.name != now.name) return format("column %zu was \"%.100s\" and is \"%.100s\"", place + 1, before.name.c_str(), now.name.c_str());
+  if (before.name != now.name)
+    return format("column %zu was \"%.100s\" and is \"%.100s\"", place + 1, before.name.c_str(), now.name.c_str());
   if (before.kind != now.kind && before.kind && now.kind) {
-    return column("was") + format(" of kind %s and is of kind %s", kKinds[static_cast<int>(*before.kind)], kKinds[static_cast<int>(*now.kind)]);
+    return column("was") +
+           format(" of kind %s and is of kind %s", kKinds[static_cast<int>(*before.kind)], kKinds[static_cast<int>(*now.kind)]);
   }
   if (const std::vector<int64_t> none, &a = before.shape ? *before.shape : none, &b = now.shape ? *now.shape : none; a != b)
     return column("had") + " rows of shape " + dims_text(a) + " and has " + dims_text(b);
@@ -244,8 +246,10 @@ void tell_ordinals(const CsvTable& table, const CsvOptions& options, const std::
   const std::string told = "read " + from + ": texts became numbers, by the order of the names in their columns: " + which;
   if (options.label.empty()) return options.log->write(LogLevel::info, "data", told);
   options.log->write(LogLevel::warn, "data",
-                     told + ". As features they would be measured by that order: make them one-hot, or, where it is meant, say so in the "
-                            "schema: {\"rules\": [{\"name\": " + Json(first).text() + ", \"kind\": \"names\"}]}");
+                     told +
+                         ". As features they would be measured by that order: make them one-hot, or, where it is meant, say so in the "
+                         "schema: {\"rules\": [{\"name\": " +
+                         Json(first).text() + ", \"kind\": \"names\"}]}");
 }
 
 std::string dims_text(std::span<const int64_t> dims) {
@@ -282,7 +286,8 @@ std::string csv_schema_text(const CsvTable& table, const std::string& label) {
     // Beside a label they are one float vector: whole numbers here need not be whole elsewhere.
     const bool is_feature = !label.empty() && column.name != label && column.kind == CsvKind::whole;
     rule.emplace_back("kind", kKinds[static_cast<int>(is_feature ? CsvKind::real : column.kind)]);
-    if (const auto dims = column.values.shape().dims(); dims.size() > 1) rule.emplace_back("shape", Json::Array(dims.begin() + 1, dims.end()));
+    if (const auto dims = column.values.shape().dims(); dims.size() > 1)
+      rule.emplace_back("shape", Json::Array(dims.begin() + 1, dims.end()));
     if (column.kind == CsvKind::category) rule.emplace_back("names", Json::Array(column.categories.begin(), column.categories.end()));
     rule.emplace_back("missing", kPolicies[static_cast<int>(column.policy)]);
     const bool has_fill = column.policy == CsvMissing::mean || column.policy == CsvMissing::constant;

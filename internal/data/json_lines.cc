@@ -79,7 +79,8 @@ std::string shown(const Json& value) {
 // What the text of a row that is no JSON may be instead; the end of a sentence.
 const char* doubt_row(std::string_view row) {
   if (row.starts_with("[")) return "; a file that is one list has to be written as one object per line";
-  if (!row.starts_with("{")) return "; each line is one object, {\"column\": value, ...}; tables with commas have a reader of their own, for CSV";
+  if (!row.starts_with("{"))
+    return "; each line is one object, {\"column\": value, ...}; tables with commas have a reader of their own, for CSV";
   if (!row.ends_with("}")) return "; an object ends on the line on which it begins: one per line";
   if (row.find("NaN") != std::string_view::npos || row.find("Infinity") != std::string_view::npos)
     return "; JSON has no NaN and no infinity: write null for what is missing";
@@ -245,7 +246,9 @@ class Reader {
     constexpr const char* kNext = "; mend the row, or pass over rows that cannot be read, which is an option";
     if (cell.type == Cell::Type::missing) return {};
     const std::string& name = growing.column.name;
-    const auto says = [&](const std::string& what) { return misfit(line, name, shown(value), ", which the schema says is " + what + kNext); };
+    const auto says = [&](const std::string& what) {
+      return misfit(line, name, shown(value), ", which the schema says is " + what + kNext);
+    };
     const bool is_name = cell.type == Cell::Type::text;
     if (growing.kind && is_name != (*growing.kind == CsvKind::category)) return says(is_name ? "of numbers" : "of names, which are texts");
     if (growing.kind == CsvKind::whole && !cell.whole) return says("of whole numbers");
@@ -263,7 +266,8 @@ class Reader {
       return misfit(line, name, shown(value), format(", where line %lld has ", ll(growing.line)) + what + kNext);
     };
     if (growing.type != cell.type) return differs(name_of(growing.type));
-    return growing.dims == cell.dims ? Status() : differs(growing.dims.empty() ? "a single number" : "a list of shape " + dims_text(growing.dims));
+    return growing.dims == cell.dims ? Status()
+                                     : differs(growing.dims.empty() ? "a single number" : "a list of shape " + dims_text(growing.dims));
   }
 
   void keep(Growing& growing, const Cell& cell, int64_t line) {
@@ -307,8 +311,7 @@ class Reader {
       if (growing.type != Cell::Type::missing) known.push_back(growing.column.name);
     }
     const auto missing = [&](const std::string& name) {
-      return not_found("read \"%s\": no column \"%.100s\" in any line: %s", path_.c_str(), name.c_str(),
-                       names_text(name, known).c_str());
+      return not_found("read \"%s\": no column \"%.100s\" in any line: %s", path_.c_str(), name.c_str(), names_text(name, known).c_str());
     };
     for (const std::string& name : options_.table.columns) {
       const auto at = places_.find(name);

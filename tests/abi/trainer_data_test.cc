@@ -108,7 +108,8 @@ TEST_F(TrainerData, NamesAreAsManyAsAnOutputTellsApart) {
   dtg_trainer_options what = early.what();
   dtg_trainer* trainer = nullptr;
   OK(dtg_trainer_create(early.model, &what, &trainer));
-  EXPECT_TRUE(has(refused(dtg_trainer_begin(trainer, early.train, nullptr, nullptr), DTG_INVALID_ARGUMENT, "at the fit"), "fit: name classes"));
+  EXPECT_TRUE(
+      has(refused(dtg_trainer_begin(trainer, early.train, nullptr, nullptr), DTG_INVALID_ARGUMENT, "at the fit"), "fit: name classes"));
   EXPECT_TRUE(has(refused(dtg_trainer_export(trainer, run_.c_str(), DTG_STRLEN), DTG_INVALID_ARGUMENT, "at the export"), "3 names for"));
   OK(dtg_model_set_classes(early.model, "output", DTG_STRLEN, names, 2));
   OK(dtg_trainer_begin(trainer, early.train, nullptr, nullptr));
@@ -131,7 +132,8 @@ TEST_F(TrainerData, WhatWillNotBeKeptIsSaidBeforeTheFirstStep) {
     dtg_trainer_release(trainer);
   }
   const std::string told = lines.end();
-  EXPECT_TRUE(has(told, "W fit: this fit will not write model.dtg at its end, only weights: export a model: the outputs need \"y\"")) << told;
+  EXPECT_TRUE(has(told, "W fit: this fit will not write model.dtg at its end, only weights: export a model: the outputs need \"y\""))
+      << told;
 }
 
 TEST_F(TrainerData, WhatWouldDoNothingIsRefused) {
@@ -141,9 +143,10 @@ TEST_F(TrainerData, WhatWouldDoNothingIsRefused) {
     set(how);
     return refused(dtg_trainer_begin(lab.trainer, lab.train, validated ? lab.test : nullptr, &how), DTG_INVALID_ARGUMENT, "an option");
   };
-  EXPECT_EQ(why([](dtg_fit& how) { how.checkpoint_steps = 100; }),
-            "fit: checkpoint_steps is 100 and would do nothing: it needs a directory, in which a fit keeps what it writes; give the fit that, "
-            "or leave this option out");
+  EXPECT_EQ(
+      why([](dtg_fit& how) { how.checkpoint_steps = 100; }),
+      "fit: checkpoint_steps is 100 and would do nothing: it needs a directory, in which a fit keeps what it writes; give the fit that, "
+      "or leave this option out");
   EXPECT_TRUE(has(why([](dtg_fit& how) { how.checkpoint_ns = 1'500'000'000; }), "the time between checkpoints is 1.5 and would"));
   EXPECT_TRUE(has(why([](dtg_fit& how) { how.checkpoint_epochs = 2; }), "needs a directory"));
   EXPECT_TRUE(has(why([](dtg_fit& how) { how.keep = 2; }), "needs a directory"));
@@ -184,8 +187,12 @@ TEST_F(TrainerData, TextsThatBecomeNumbersAreTold) {
   for (dtg_dataset* each : {data, again, columns}) dtg_dataset_release(each);
   const std::string told = lines.end();
   EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 2) << told;
-  EXPECT_TRUE(has(told, ("W data: read \"" + csv_ + "\": texts became numbers, by the order of the names in their columns: \"city\" (2). As features they would").c_str())) << told;
-  EXPECT_TRUE(has(told, "one-hot, or, where it is meant, say so in the schema: {\"rules\": [{\"name\": \"city\", \"kind\": \"names\"}]}")) << told;
+  EXPECT_TRUE(has(told, ("W data: read \"" + csv_ +
+                         "\": texts became numbers, by the order of the names in their columns: \"city\" (2). As features they would")
+                            .c_str()))
+      << told;
+  EXPECT_TRUE(has(told, "one-hot, or, where it is meant, say so in the schema: {\"rules\": [{\"name\": \"city\", \"kind\": \"names\"}]}"))
+      << told;
   EXPECT_TRUE(has(told, "I data: read \"")) << told;
   EXPECT_TRUE(has(told, "\"city\" (2), \"kind\" (2)\n")) << told;
 }

@@ -391,8 +391,9 @@ TEST(Arrow, NamesAreOfOneColumnEachAndShapesAsTheSchemaSays) {
     ArrowArrayStream stream = producer.stream();
     return make_arrow(stream, options).status();
   };
-  EXPECT_EQ(read("x", {}).message(), "read an Arrow stream: columns 1 and 2 (the first is 1) are both called \"x\"; name them apart, or say "
-                                     "which columns to read, without those");
+  EXPECT_EQ(read("x", {}).message(),
+            "read an Arrow stream: columns 1 and 2 (the first is 1) are both called \"x\"; name them apart, or say "
+            "which columns to read, without those");
   CsvOptions options;
   ASSERT_TRUE(read_csv_schema(R"({"rules": [{"name": "y", "shape": [3]}]})", options).ok());
   EXPECT_NE(read("y", options).message().find("rows of column \"y\" have the shape [], and the schema says [3]"), std::string::npos);

@@ -150,8 +150,9 @@ TEST(Csv, TwoColumnsOfOneNameAreRefused) {
     EXPECT_EQ(status.code(), Code::invalid_argument) << text;
     return status.message();
   };
-  EXPECT_EQ(why("a,b, a \n1,2,3\n"),
-            "read \"f\": columns 1 and 3 (the first is 1) are both called \"a\"; name them apart, or say which columns to read, without those");
+  EXPECT_EQ(
+      why("a,b, a \n1,2,3\n"),
+      "read \"f\": columns 1 and 3 (the first is 1) are both called \"a\"; name them apart, or say which columns to read, without those");
   options.header = CsvHeader::yes;
   EXPECT_NE(why("a,,\n1,2,3\n").find("columns 2 and 3 (the first is 1) have no name"), std::string::npos);
   options.columns = {"b", "a"};

@@ -51,7 +51,8 @@ TEST(JsonLines, BadRowsAreNamedOrCounted) {
   expect_error("{\"a\": [[1], [1, 2]]}\n", Code::data_loss, "whose parts differ in length");
   expect_error("{\"a\": [1, [2]]}\n", Code::data_loss, "whose parts differ in length");
   expect_error("{\"a\": [[1], 2]}\n", Code::data_loss, "whose parts differ in length");
-  expect_error("{\"a\": [1]}\n{\"a\": [1, 2]}\n", Code::data_loss, "line 2 has [1,2] in column \"a\", where line 1 has a list of shape [1]");
+  expect_error("{\"a\": [1]}\n{\"a\": [1, 2]}\n", Code::data_loss,
+               "line 2 has [1,2] in column \"a\", where line 1 has a list of shape [1]");
   expect_error("{\"a\": [1]}\n{\"a\": 1}\n", Code::data_loss, "line 2 has 1 in column \"a\", where line 1 has a list of shape [1]");
   expect_error("{\"a\": 1, \"b\": 0, \"a\": 2}\n", Code::data_loss,
                "line 1: parse the row: not acceptable JSON: the key \"a\" occurs twice in one object: its members 1 and 3");
@@ -80,9 +81,10 @@ TEST(JsonLines, ErrorsSayWhatToDo) {
   expect_error("PK\x03\x04{", Code::data_loss, "zip file");
   expect_error("{\"a\": 0.5}\n{\"a\": 1e39}\n", Code::data_loss, "line 2 has 1e+39 in column \"a\", which is beyond the range of float32");
   JsonLinesOptions options;
-  ASSERT_TRUE(read_csv_schema(R"({"rules": [{"name": "a", "kind": "whole"}, {"name": "n", "names": ["cat", "dog"]}]})", options.table).ok());
-  expect_error("{\"a\": 0.5, \"n\": \"cat\"}\n", Code::data_loss, "line 1 has 0.5 in column \"a\", which the schema says is of whole numbers",
-               options);
+  ASSERT_TRUE(
+      read_csv_schema(R"({"rules": [{"name": "a", "kind": "whole"}, {"name": "n", "names": ["cat", "dog"]}]})", options.table).ok());
+  expect_error("{\"a\": 0.5, \"n\": \"cat\"}\n", Code::data_loss,
+               "line 1 has 0.5 in column \"a\", which the schema says is of whole numbers", options);
   expect_error("{\"a\": \"b\", \"n\": \"cat\"}\n", Code::data_loss, "line 1 has \"b\" in column \"a\", which the schema says is of numbers",
                options);
   expect_error("{\"a\": 1, \"n\": 2}\n", Code::data_loss, "which the schema says is of names, which are texts", options);
@@ -103,8 +105,9 @@ TEST(JsonLines, ASchemaKeepsTheShapesOfLists) {
   JsonLinesOptions again;
   ASSERT_TRUE(read_csv_schema(schema, again.table).ok());
   const auto refused = [&](const char* text) { return make_json_lines(system_disk(), write("b", text), again, bad).status().message(); };
-  EXPECT_NE(refused("{\"x\": [[1, 2], [3, 4]], \"y\": 0}\n").find("line 1 has [[1,2],[3,4]] in column \"x\", which the schema says is of lists "
-                                                                  "of shape [2,3]"),
+  EXPECT_NE(refused("{\"x\": [[1, 2], [3, 4]], \"y\": 0}\n")
+                .find("line 1 has [[1,2],[3,4]] in column \"x\", which the schema says is of lists "
+                      "of shape [2,3]"),
             std::string::npos);
   EXPECT_NE(refused("{\"x\": 3, \"y\": 0}\n").find("lists of shape [2,3]"), std::string::npos);
   // Where all of them are missing, they are still as long.
