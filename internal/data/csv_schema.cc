@@ -45,10 +45,12 @@ Result<std::vector<std::string>> read_names(const Json& json, const std::string&
 Result<std::vector<int64_t>> read_shape(const Json& json, const std::string& column) {
   const Json::Array* const items = json.array();
   std::vector<int64_t> dims;
+  int64_t count = 1;
   bool good = items && items->size() < static_cast<size_t>(kRankMax);
   for (size_t i = 0; good && i < items->size(); ++i) {
     const int64_t* const dim = (*items)[i].integer();
-    good = dim && *dim >= 0 && *dim <= INT32_MAX;
+    good =
+        dim && *dim >= 0 && *dim <= INT32_MAX && !__builtin_mul_overflow(count, std::max<int64_t>(*dim, 1), &count) && count <= INT32_MAX;
     if (good) dims.push_back(*dim);
   }
   if (good) return dims;

@@ -22,6 +22,12 @@ constexpr JsonLimits kLineLimits{.bytes_max = size_t{1} << 26, .values_max = siz
 
 long long ll(int64_t value) { return static_cast<long long>(value); }
 
+int64_t count_of(const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  return count;
+}
+
 // What one row has in one column.
 struct Cell {
   enum class Type : uint8_t { missing, number, boolean, text } type = Type::missing;
@@ -48,8 +54,7 @@ struct Growing {
 
   void set_dims(const std::vector<int64_t>& all) {
     dims = all;
-    width = 1;
-    for (const int64_t dim : dims) width *= dim;
+    width = count_of(dims);
   }
   void skip_to(size_t row) {
     present.resize(row);
@@ -192,7 +197,9 @@ class Reader {
     }
     growing.column.policy = options_.table.missing_of(name, growing.rule);
     if (growing.rule && growing.rule->kind) growing.kind = growing.column.kind = *growing.rule->kind;
-    if (growing.rule && growing.rule->shape) growing.set_dims(*growing.rule->shape);
+    // Longer lists than a line can have are in none of them.
+    const bool fits = growing.rule && growing.rule->shape && count_of(*growing.rule->shape) <= static_cast<int64_t>(kLineLimits.values_max);
+    if (fits) growing.set_dims(*growing.rule->shape);
     if (growing.rule && growing.rule->names) {
       growing.has_names = true;
       growing.column.categories = *growing.rule->names;
@@ -225,7 +232,9 @@ class Reader {
                       "; numbers, texts, true, false, null, and lists of numbers of one shape are possible");
       }
       DTG_TRY(check_cell(found != places_.end() ? columns_[found->second] : begin(name), cell, value, line));
-      bytes += 16 + 16 * static_cast<int64_t>(cell.reals.size());
+      const size_t rows = found != places_.end() ? columns_[found->second].present.size() : 0;
+      // Its own place, and those of rows before that lack it.
+      bytes += 16 + 16 * static_cast<int64_t>(cell.reals.size()) * static_cast<int64_t>(1 + lines_.size() - rows);
       cells.emplace_back(&name, std::move(cell));
     }
     DTG_TRY(held_.grow(bytes, path_.c_str()));
@@ -330,7 +339,11 @@ class Reader {
 
   Status choose_rows() {
     const size_t rows = lines_.size() + static_cast<size_t>(left_out_.count);
-    for (Growing& growing : columns_) growing.skip_to(lines_.size());
+    for (Growing& growing : columns_) {
+      const auto lacking = static_cast<int64_t>(lines_.size() - growing.present.size());
+      DTG_TRY(held_.grow(16 * lacking * growing.width, path_.c_str()));
+      growing.skip_to(lines_.size());
+    }
     for (size_t row = 0; row < lines_.size(); ++row) {
       const Growing* drops = nullptr;
       Status status;

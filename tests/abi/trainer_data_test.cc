@@ -88,6 +88,50 @@ TEST_F(TrainerData, AFitGoesOnWithItsOwnDataOnly) {
   dtg_dataset_release(data);
 }
 
+// The same elements without a schema, as sets of older days have none.
+TEST_F(TrainerData, ASetWithoutASchemaIsGoneOnFrom) {
+  dtg_fit how = DTG_FIT_INIT;
+  how.directory = run_.c_str();
+  const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 0, 2};
+  const int64_t y[] = {1, 0, 1, 0}, dims[] = {4, 3};
+  dtg_tensor* tensors[2] = {};
+  OK(dtg_tensor_create(DTG_F32, dims, 2, const_cast<float*>(x), sizeof x, nullptr, nullptr, &tensors[0]));
+  OK(dtg_tensor_create(DTG_I64, dims, 1, const_cast<int64_t*>(y), sizeof y, nullptr, nullptr, &tensors[1]));
+  {
+    Lab lab;
+    dtg_dataset* data = nullptr;
+    OK(dtg_dataset_tensors(nullptr, tensors, 2, &data));
+    OK(dtg_dataset_batch(data, 2, 0));
+    OK(dtg_trainer_fit(lab.trainer, data, nullptr, &how, nullptr));
+    dtg_dataset_release(data);
+  }
+  for (dtg_tensor* tensor : tensors) dtg_tensor_release(tensor);
+  Lab lab;
+  how.epochs = 2;
+  dtg_dataset* const data = read(rows_);
+  OK(dtg_trainer_fit(lab.trainer, data, nullptr, &how, nullptr));
+  EXPECT_TRUE(has(lab.summary(), "\"resumed\":true")) << lab.summary();
+  dtg_dataset_release(data);
+}
+
+TEST_F(TrainerData, OfALongSchemaTheHashIsKept) {
+  dtg_fit how = DTG_FIT_INIT;
+  how.directory = run_.c_str();
+  const std::string name(1 << 20, 'n');
+  const auto text = [&](const char* other) { return "a,b,c,kind\n1,2,3," + name + "\n4,5,6," + other + "\n"; };
+  for (int life = 0; life < 3; ++life) {
+    Lab lab;
+    how.epochs = 1 + life;
+    dtg_dataset* const data = read(text(life == 2 ? "cow" : "cat"));
+    if (life < 2) OK(dtg_trainer_fit(lab.trainer, data, nullptr, &how, nullptr));
+    else
+      EXPECT_TRUE(has(refused(dtg_trainer_begin(lab.trainer, data, nullptr, &how), DTG_FAILED_PRECONDITION, "another name"),
+                      "its schema is another one, which is too long to be kept"));
+    dtg_dataset_release(data);
+  }
+  EXPECT_LT(text_of(run_ + "/summary.json").size(), size_t{1} << 18);
+}
+
 // Rather than by whoever loads the model.
 TEST_F(TrainerData, NamesAreAsManyAsAnOutputTellsApart) {
   const char* const names[] = {"a", "b", "c"};

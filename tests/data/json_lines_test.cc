@@ -122,7 +122,7 @@ TEST(JsonLines, ASchemaKeepsTheShapesOfLists) {
   CsvOptions csv;
   ASSERT_TRUE(read_csv_schema(schema, csv).ok());
   EXPECT_NE(parse_csv("x,y\n1,2\n", "f", csv).status().message().find("a CSV file has none"), std::string::npos);
-  for (const char* const wrong : {"3", "[-1]", "[1.5]", "[1, 1, 1, 1, 1, 1, 1, 1, 1]", "{}"}) {
+  for (const char* const wrong : {"3", "[-1]", "[1.5]", "[1, 1, 1, 1, 1, 1, 1, 1, 1]", "[65536, 65536]", "{}"}) {
     CsvOptions into;
     const std::string text = std::string(R"({"rules": [{"name": "x", "shape": )") + wrong + "}]}";
     EXPECT_NE(read_csv_schema(text, into).message().find("it is a list of the lengths"), std::string::npos) << wrong;
