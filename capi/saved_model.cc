@@ -128,6 +128,18 @@ Status check_new_classes(const ModelObject& object, const std::string& output, c
   return {};
 }
 
+// Of names for all outputs: one of those that a fit will export has so many.
+Status check_new_classes(const ModelObject& object, const std::string& words) {
+  Status first;
+  for (const Endpoint& each : object.trained) {
+    if (each.input) continue;
+    Status status = check_classes(object.model->graph(), {{classes_key(each.name), words}}, {each});
+    if (status.ok()) return {};
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
 Result<std::vector<std::string>> find_classes(const ModelObject& object, const std::string& output) {
   const ValueInfo* info = nullptr;
   if (!output.empty()) {
@@ -218,7 +230,7 @@ dtg_error* dtg_model_set_classes(dtg_model* model, const char* output, size_t ou
     }
     DTG_ASSIGN(const std::string words, class_list(list));
     const std::string name(text(output, output_len));
-    if (!name.empty()) DTG_TRY(check_new_classes(object, name, words));
+    DTG_TRY(name.empty() ? check_new_classes(object, words) : check_new_classes(object, name, words));
     set_metadata(object, classes_key(name), words);
     return {};
   });

@@ -139,6 +139,8 @@ TEST_F(TrainerData, NamesAreAsManyAsAnOutputTellsApart) {
   const std::string why = refused(dtg_model_set_classes(lab.model, "output", DTG_STRLEN, names, 3), DTG_INVALID_ARGUMENT, "three for two");
   EXPECT_TRUE(has(why, "name classes: 3 names for the output \"output\", which is float32[?,2]; give one name for each class")) << why;
   refused(dtg_model_set_classes(lab.model, "x", DTG_STRLEN, names, 2), DTG_INVALID_ARGUMENT, "an input");
+  refused(dtg_model_set_classes(lab.model, nullptr, 0, names, 3), DTG_INVALID_ARGUMENT, "three for none");
+  OK(dtg_model_set_classes(lab.model, nullptr, 0, names, 2));
   OK(dtg_model_set_classes(lab.model, "output", DTG_STRLEN, names, 2));
   OK(dtg_model_set_classes(lab.model, "another", DTG_STRLEN, names, 3));
   OK(dtg_trainer_export(lab.trainer, run_.c_str(), DTG_STRLEN));
