@@ -114,7 +114,7 @@ Status Trainer::add_metric(std::string name, const Measured& metric) {
 
 Status Trainer::give_first_values(bool anew) {
   const size_t variables = model_->variables().size();
-  if (valued_ == variables && !anew) return {};
+  if (variables == 0 || (valued_ == variables && !anew)) return {};
   if (ready_.size() != variables) {
     DTG_ASSIGN(ready_, ready_flags(*model_));
   }
