@@ -44,6 +44,7 @@ dtg_error* dtg_dataset_arrow(dtg_runtime* runtime, ArrowArrayStream* stream, con
     DTG_TRY(require(stream, "stream"));
     DTG_ASSIGN(CsvOptions read, read_options(options));
     read.budget = seams.budget;
+    read.log = seams.log;
     return make_arrow(*stream, read, &found.schema, &found.left_out);
   });
 }

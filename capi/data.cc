@@ -238,6 +238,7 @@ dtg_error* dtg_dataset_json_lines(dtg_runtime* runtime, const char* path, size_t
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
     DTG_ASSIGN(JsonLinesOptions read, read_json_lines_options(options));
     read.table.budget = seams.budget;
+    read.table.log = seams.log;
     return make_json_lines(*seams.disk, file, read, found.left_out, &found.schema);
   });
 }
@@ -248,6 +249,7 @@ dtg_error* dtg_dataset_csv(dtg_runtime* runtime, const char* path, size_t path_l
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
     DTG_ASSIGN(CsvOptions read, read_csv_options(options));
     read.budget = seams.budget;
+    read.log = seams.log;
     return make_csv(*seams.disk, file, read, &found.schema, &found.left_out);
   });
 }
@@ -392,7 +394,7 @@ dtg_error* dtg_dataset_split(const dtg_dataset* dataset, const dtg_split* option
     DTG_ASSIGN(Split made, split_rows(object.reading, read));
     const auto part = [&](DatasetPtr rows) {
       auto made_object = make_ref<DatasetObject>(object.runtime, std::move(rows));
-      made_object->schema = object.schema;
+      made_object->reading.set_schema(object.reading.schema());
       return made_object;
     };
     dtg_dataset* first = nullptr;
@@ -418,9 +420,9 @@ dtg_error* dtg_dataset_bad_rows(const dtg_dataset* dataset, int64_t* count, dtg_
 dtg_error* dtg_dataset_schema(const dtg_dataset* dataset, dtg_string** out) noexcept {
   return look_at_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(out, "out"));
-    if (object.schema.empty())
+    if (object.reading.schema().empty())
       return failed_precondition("schema: the data set does not come from a CSV file, from JSON lines or from an Arrow stream");
-    return give(HandleType::string, make_ref<StringObject>(object.schema), out);
+    return give(HandleType::string, make_ref<StringObject>(object.reading.schema()), out);
   });
 }
 

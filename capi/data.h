@@ -23,7 +23,6 @@ class DatasetObject final : public RefCounted {
   std::vector<Ref<Runtime>> lent;  // of the data sets that it is made of, whose disks and budgets it goes on using
   Reading reading;
   Status broken;
-  std::string schema;   // of a CSV file or JSON lines
   LeftOut left_out;     // rows of its source
   bool warned = false;  // that it has handed out nothing
   Owner owner;
@@ -72,7 +71,7 @@ dtg_error* make_source(dtg_runtime* runtime, dtg_dataset** out, Fn&& fn) {
     Found found;
     DTG_ASSIGN(DatasetPtr source, fn(held->seams(), found));
     auto object = make_ref<DatasetObject>(std::move(held), std::move(source));
-    object->schema = std::move(found.schema);
+    object->reading.set_schema(std::move(found.schema));
     object->left_out = std::move(found.left_out);
     return give(HandleType::dataset, std::move(object), out);
   });

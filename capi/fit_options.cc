@@ -31,6 +31,9 @@ Result<EarlyStopping::Rule> read_early_stopping(const dtg_early_stopping* given,
   rule.from_epoch = c.start_from_epoch;
   rule.restores = c.restore_best != 0;
   if (c.has_baseline) rule.baseline = c.baseline;
+  else if (c.baseline != 0)
+    return invalid_argument("dtg_early_stopping: `baseline` is %g and would do nothing: set `has_baseline` too, or leave it out",
+                            c.baseline);
   return rule;
 }
 
@@ -53,11 +56,41 @@ Result<Plateau::Rule> read_plateau(const dtg_plateau* given, bool validated) {
       rule.factor, c.min_delta, c.min_rate, static_cast<long long>(c.patience), static_cast<long long>(c.cooldown));
 }
 
+// What would do nothing was meant to do something.
+Status check_used(const dtg_fit& c, bool validated) {
+  struct Unused {
+    const char* name;
+    double value;
+    const char* needs;
+  };
+  const char* const directory = c.directory ? nullptr : "a directory, in which a fit keeps what it writes";
+  const char* const board = c.directory && c.no_tensorboard ? "the curves for TensorBoard, which are switched off" : directory;
+  const char* const validation = validated ? nullptr : "data to validate with";
+  const char* const best = c.best ? nullptr : "the name of the value by which the best weights are kept";
+  const Unused all[] = {{"checkpoint_steps", static_cast<double>(c.checkpoint_steps), directory},
+                        {"the time between checkpoints", static_cast<double>(c.checkpoint_ns) * 1e-9, directory},
+                        {"checkpoint_epochs", static_cast<double>(c.checkpoint_epochs), directory},
+                        {"keep", static_cast<double>(c.keep), directory},
+                        {"fresh", static_cast<double>(c.fresh), directory},
+                        {"tensorboard_steps", static_cast<double>(c.tensorboard_steps), board},
+                        {"histogram_epochs", static_cast<double>(c.histogram_epochs), board},
+                        {"validation_every", static_cast<double>(c.validation_every), validation},
+                        {"validation_steps", static_cast<double>(c.validation_steps), validation},
+                        {"best_better", static_cast<double>(c.best_better), best}};
+  for (const auto& [name, value, needs] : all) {
+    if (value == 0 || !needs) continue;
+    return invalid_argument("fit: %s is %g and would do nothing: it needs %s; give the fit that, or leave this option out", name, value,
+                            needs);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Course::Options> read_fit(const dtg_fit* given, bool validated) {
   dtg_fit c = DTG_FIT_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_fit), "dtg_fit", &c));
+  DTG_TRY(check_used(c, validated));
   Course::Options options;
   options.epochs = number_or(c.epochs, 1);
   options.steps_per_epoch = c.steps_per_epoch;

@@ -140,8 +140,7 @@ Result<AttrValue> read_value(const dtg_attr& a) {
   }
 }
 
-Result<std::pmr::vector<Attr>> read_attrs(const dtg_op_spec& spec, Room& room) {
-  std::pmr::vector<Attr> attrs(&room);
+Status read_attrs(const dtg_op_spec& spec, std::pmr::vector<Attr>& attrs) {
   DTG_TRY(require_array(spec.attrs, spec.num_attrs, "attrs"));
   const size_t stride = spec.attr_stride ? spec.attr_stride : sizeof(dtg_attr);
   if (spec.num_attrs > 1000) return invalid_argument("%zu attributes for one node", spec.num_attrs);
@@ -161,69 +160,66 @@ Result<std::pmr::vector<Attr>> read_attrs(const dtg_op_spec& spec, Room& room) {
     if (!value.ok()) return value.status().with_context("attribute \"" + std::string(name) + "\"");
     attrs.push_back({name, value.take()});
   }
-  return attrs;
+  return {};
 }
 
-Result<std::pmr::vector<Value>> read_values(const dtg_value* values, size_t count, const char* what, Room& room) {
+// Room for so many; none is taken for none.
+template <class T>
+std::span<T> take(size_t count, Room& room) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return count ? std::span(static_cast<T*>(room.allocate(count * sizeof(T), alignof(T))), count) : std::span<T>();
+}
+
+Status read_values(const dtg_value* values, size_t count, const char* what, Room& room, std::span<const Value>& into) {
   DTG_TRY(require_array(values, count, what));
   if (count > kNodesMax) return invalid_argument("%s: a count of %zu cannot be right", what, count);
-  std::pmr::vector<Value> list(count, &room);
+  const std::span<Value> list = take<Value>(count, room);
   for (size_t i = 0; i < count; ++i) list[i] = value_of(values[i]);
-  return list;
+  into = list;
+  return {};
 }
 
-Result<std::pmr::vector<NodeId>> read_nodes(const Graph& graph, const dtg_value* values, size_t count, const char* what, Room& room) {
+Status read_nodes(const Graph& graph, const dtg_value* values, size_t count, const char* what, Room& room, std::span<const NodeId>& into) {
+  if (count == 0) return {};
   DTG_TRY(require_array(values, count, what));
   if (count > kNodesMax) return invalid_argument("%s: a count of %zu cannot be right", what, count);
-  std::pmr::vector<NodeId> nodes(&room);
-  nodes.reserve(count);
+  const std::span<NodeId> nodes = take<NodeId>(count, room);
   for (size_t i = 0; i < count; ++i) {
     const Value value = value_of(values[i]);
     if (const Status status = check_owner(graph, value); !status.ok()) return status.with_context(what + (" " + std::to_string(i)));
-    nodes.push_back(value.node());
+    nodes[i] = value.node();
   }
-  return nodes;
+  into = nodes;
+  return {};
 }
 
-// The lists of a spec, read: views into the host's memory and into the room.
-struct Lists {
-  std::pmr::vector<Value> inputs;
-  std::pmr::vector<NodeId> controls;
-  std::pmr::vector<NodeId> colocate;
-  std::pmr::vector<Attr> attrs;
-};
-
-Result<Lists> read_lists(const Graph& graph, const dtg_op_spec& spec, Room& room) {
+// The lists of a spec, read into the room; they become those of `node`.
+Status read_lists(const Graph& graph, const dtg_op_spec& spec, Room& room, std::pmr::vector<Attr>& attrs, NodeSpec& node) {
   DTG_TRY(require(spec.type, "type"));
-  DTG_ASSIGN(auto inputs, read_values(spec.inputs, spec.num_inputs, "inputs", room));
-  DTG_ASSIGN(auto controls, read_nodes(graph, spec.controls, spec.num_controls, "controls", room));
-  DTG_ASSIGN(auto colocate, read_nodes(graph, spec.colocate, spec.num_colocate, "colocate", room));
-  DTG_ASSIGN(auto attrs, read_attrs(spec, room));
+  DTG_TRY(read_values(spec.inputs, spec.num_inputs, "inputs", room, node.inputs));
+  DTG_TRY(read_nodes(graph, spec.controls, spec.num_controls, "controls", room, node.controls));
+  DTG_TRY(read_nodes(graph, spec.colocate, spec.num_colocate, "colocate", room, node.colocate));
+  DTG_TRY(read_attrs(spec, attrs));
+  node.attrs = attrs;
   // Names that begin with an underscore are the planner's own ops.
   const std::string_view type = text(spec.type, spec.type_len);
   if (type.starts_with("_")) return not_found("no op \"%.*s\": names that begin with _ are private", int(type.size()), type.data());
-  return Lists{std::move(inputs), std::move(controls), std::move(colocate), std::move(attrs)};
+  return {};
 }
 
 Status add_op(Graph& graph, const dtg_op_spec* given, dtg_value* outs, size_t num_outs) {
   dtg_op_spec spec = DTG_OP_SPEC_INIT;
-  Status well_formed = read_struct(given, sizeof(dtg_op_spec), "dtg_op_spec", &spec);
-  if (well_formed.ok()) well_formed = require_array(outs, num_outs, "outs");
+  Status read = read_struct(given, sizeof(dtg_op_spec), "dtg_op_spec", &spec);
+  if (read.ok()) read = require_array(outs, num_outs, "outs");
   alignas(std::max_align_t) char stack[kRoomBytes];
   Room room(stack, sizeof stack);
   NodeSpec node = {.op = text(spec.type, spec.type_len),
                    .name = text(spec.name, spec.name_len),
                    .device = text(spec.device, spec.device_len),
                    .location = text(spec.location, spec.location_len)};
-  const Result<Lists> lists = well_formed.ok() ? read_lists(graph, spec, room) : Result<Lists>(well_formed);
-  if (!lists.ok()) {
-    const Status why = node.op.empty() ? lists.status() : lists.status().with_context(node.op);
-    return refuse_node(name_of_refused(graph, node), node.location, why);
-  }
-  node.inputs = lists.value().inputs;
-  node.controls = lists.value().controls;
-  node.colocate = lists.value().colocate;
-  node.attrs = lists.value().attrs;
+  std::pmr::vector<Attr> attrs(&room);
+  if (read.ok()) read = read_lists(graph, spec, room, attrs, node);
+  if (!read.ok()) return refuse_node(name_of_refused(graph, node), node.location, node.op.empty() ? read : read.with_context(node.op));
   DTG_ASSIGN(const NodeId id, graph.add(node));
   const Node& added = graph.node(id);
   const size_t have = std::max<size_t>(added.outputs.size(), 1);
@@ -240,12 +236,10 @@ Status gradients(Graph& graph, const dtg_value* ys, size_t num_ys, const dtg_val
                  dtg_gradient* out) {
   DTG_TRY(require_array(out, num_xs, "out"));
   Room room;
-  DTG_ASSIGN(const auto y_list, read_values(ys, num_ys, "ys", room));
-  DTG_ASSIGN(const auto x_list, read_values(xs, num_xs, "xs", room));
-  std::pmr::vector<Value> weights(&room);
-  if (grad_ys) {
-    DTG_ASSIGN(weights, read_values(grad_ys, num_ys, "grad_ys", room));
-  }
+  std::span<const Value> y_list, x_list, weights;
+  DTG_TRY(read_values(ys, num_ys, "ys", room, y_list));
+  DTG_TRY(read_values(xs, num_xs, "xs", room, x_list));
+  if (grad_ys) DTG_TRY(read_values(grad_ys, num_ys, "grad_ys", room, weights));
   if (y_list.empty()) return invalid_argument("gradients: no value to differentiate was given");
   DTG_ASSIGN(const auto result, add_gradients(graph, y_list, x_list, weights));
   for (size_t i = 0; i < result.size(); ++i) {
@@ -470,7 +464,8 @@ dtg_error* dtg_graph_pop_device(dtg_graph* handle) noexcept {
 dtg_error* dtg_graph_push_controls(dtg_graph* handle, const dtg_value* values, size_t num_values) noexcept {
   return change_graph(handle, [&](Graph& graph) -> Status {
     Room room;
-    DTG_ASSIGN(const auto nodes, read_nodes(graph, values, num_values, "values", room));
+    std::span<const NodeId> nodes;
+    DTG_TRY(read_nodes(graph, values, num_values, "values", room, nodes));
     graph.push_controls(nodes);
     return {};
   });

@@ -27,6 +27,7 @@ class ModelObject final : public RefCounted {
   // What the host keeps with the weights: it is saved with them, and comes back with them.
   std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<Endpoint> endpoints;       // of a model that was loaded
+  std::vector<Endpoint> trained;         // of the trainer that was made last, as a fit exports it
   std::optional<Replicated> replicated;  // by the last dtg_nn_minimize_replicated
   Owner owner;
 };

@@ -116,6 +116,30 @@ Result<const Endpoint*> find_endpoint(const ModelObject& object, std::string_vie
                    names_text(name, object.endpoints, &Endpoint::name).c_str());
 }
 
+// What is known of an output by now: of a trainer's, as a fit will export it, or of the file that the model came from. One that nobody
+// knows may be of an export to come, which looks again.
+Status check_new_classes(const ModelObject& object, const std::string& output, const std::string& words) {
+  for (const std::vector<Endpoint>* const known : {&object.trained, &object.endpoints}) {
+    const auto at = std::ranges::find(*known, output, &Endpoint::name);
+    if (at == known->end()) continue;
+    if (at->input) return invalid_argument("name classes: \"%s\" is an input of the model; its outputs tell classes apart", output.c_str());
+    return check_classes(object.model->graph(), {{classes_key(output), words}}, {*at});
+  }
+  return {};
+}
+
+// Of names for all outputs: one of those that a fit will export has so many.
+Status check_new_classes(const ModelObject& object, const std::string& words) {
+  Status first;
+  for (const Endpoint& each : object.trained) {
+    if (each.input) continue;
+    Status status = check_classes(object.model->graph(), {{classes_key(each.name), words}}, {each});
+    if (status.ok()) return {};
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
 Result<std::vector<std::string>> find_classes(const ModelObject& object, const std::string& output) {
   const ValueInfo* info = nullptr;
   if (!output.empty()) {
@@ -205,7 +229,9 @@ dtg_error* dtg_model_set_classes(dtg_model* model, const char* output, size_t ou
       list.emplace_back(names[i]);
     }
     DTG_ASSIGN(const std::string words, class_list(list));
-    set_metadata(object, classes_key(text(output, output_len)), words);
+    const std::string name(text(output, output_len));
+    DTG_TRY(name.empty() ? check_new_classes(object, words) : check_new_classes(object, name, words));
+    set_metadata(object, classes_key(name), words);
     return {};
   });
 }

@@ -132,6 +132,8 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
     DTG_ASSIGN(options.feeds, read_values(c.feeds, c.num_feeds, "feeds"));
     DTG_ASSIGN(options.outputs, read_values(c.outputs, c.num_outputs, "outputs"));
     options.inputs = c.num_inputs ? c.num_inputs : 1;
+    if (c.output_names && c.num_outputs == 0)
+      return invalid_argument("make a trainer: there are names of outputs and no outputs; give the outputs, or leave the names out");
     options.loss = value_of(c.loss);
     DTG_ASSIGN(options.optimizer, read_optimizer(c.optimizer));
     options.train = value_of(c.train);
@@ -151,6 +153,7 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
       DTG_ASSIGN(trainer, Trainer::create(object.model, std::move(options)));
       return {};
     }));
+    object.trained = trainer->endpoints();
     return give(HandleType::trainer, make_ref<TrainerObject>(Ref<ModelObject>::share(&object), std::move(trainer)), out);
   });
 }
@@ -183,7 +186,7 @@ Status start(TrainerObject& object, Course::Options options) {
 
 // Other data mean the same by their numbers only as they are read by the schema of the data trained on.
 Status check_meaning(const DatasetObject& data, const char* what, std::string_view schema, const char* whose) {
-  const std::string why = schemas_differ(schema, data.schema);
+  const std::string why = schemas_differ(schema, data.reading.schema());
   if (why.empty()) return {};
   return invalid_argument("%s: %s %s; read it with that schema, so that its numbers mean the same", what, why.c_str(), whose);
 }
@@ -195,13 +198,15 @@ const std::string* schema_of(const TrainerObject& object) {
 
 // So that whoever loads the model knows what its numbers mean. A schema that is there stays: it is the host's, or came with the weights.
 Status keep_schema(TrainerObject& object) {
+  DTG_TRY(check_classes(object.trainer->model().graph(), object.model->metadata, object.trainer->endpoints()).with_context("fit"));
   if (object.validation) {
-    DTG_TRY(check_meaning(*object.validation, "fit, data to validate with", object.data->schema, "the schema of the data to train on"));
+    DTG_TRY(check_meaning(*object.validation, "fit, data to validate with", object.data->reading.schema(),
+                          "the schema of the data to train on"));
   }
-  if (object.data->schema.empty()) return {};
+  if (object.data->reading.schema().empty()) return {};
   const std::string* const there = schema_of(object);
   if (!there) {
-    set_metadata(*object.model, kSchemaKey, object.data->schema);
+    set_metadata(*object.model, kSchemaKey, object.data->reading.schema());
     return {};
   }
   const Status differs = check_meaning(*object.data, "data to train on", *there, "the schema that the model has kept, which stays");

@@ -9,6 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.table.missing = static_cast<dtg::CsvMissing>(choice / 2 % 4);
   if ((choice & 16) != 0) options.table.columns = {"a", "b"};
   if ((choice & 32) != 0) options.table.rules = {{.name = "a", .kind = static_cast<dtg::CsvKind>(choice / 64 % 3)}};
+  if ((choice & 96) == 96) options.table.rules[0].shape = std::vector<int64_t>{2, 1};
   dtg::LeftOut left_out;
   auto table = dtg::parse_json_lines({reinterpret_cast<const char*>(data) + 1, size - 1}, "fuzz", options, left_out);
   if (!table.ok()) return 0;

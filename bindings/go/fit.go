@@ -49,7 +49,8 @@ type Plateau struct {
 	Cooldown int64 // epochs after a fall in which none are counted
 }
 
-// Fit is how long a fit goes on, what it watches and what it keeps. Zero is the default of every field.
+// Fit is how long a fit goes on, what it watches and what it keeps. Zero is the default of every field; one that would do nothing, such as
+// CheckpointSteps without a Directory, is InvalidArgument.
 //
 // With a Directory, a fit that was killed at any moment and is begun again by the same program goes on with the step that comes after its
 // last checkpoint, and ends with the same weights to the last bit, where training is deterministic. In it are checkpoints, metrics.csv and
@@ -210,7 +211,7 @@ func fitEventOf(c *C.dtg_fit_event) FitEvent {
 // be nil. Both data sets belong to the fit until it is over; they are two, with as many components as there are feeds.
 //
 // An error comes as the last pair. The end of ctx cancels the fit, in the middle of a step too: the error is ctx.Err() around the
-// library's. Whoever leaves the loop gives the fit up before its next step, without a checkpoint; Stop, and going on with the loop, ends it
+// library's. Whoever leaves the loop, by a panic too, gives the fit up before its next step, without a checkpoint; Stop, and going on with the loop, ends it
 // in good order. In the body, the trainer may evaluate and predict between epochs, over other data sets.
 //
 // Errors: InvalidArgument (data that does not fit the feeds, a value to watch that no epoch tells, a loss that is no finite number),
@@ -227,18 +228,16 @@ func (t *Trainer) Events(ctx context.Context, data, validation *Dataset, options
 			return
 		}
 		defer watch.close()
+		// Whoever leaves the loop, by a panic too, gives it up. Refused where the loop's body has closed the trainer, and with that the fit;
+		// nothing where it is over.
+		defer func() { _ = t.call(func(p *C.dtg_trainer) *C.dtg_error { return C.dtg_trainer_give_up(p) }) }()
 		for {
 			event, err := t.next()
 			if err != nil {
 				yield(FitEvent{}, ended(ctx, err, false))
 				return
 			}
-			if !yield(event, nil) {
-				// Refused where the loop's body has closed the trainer, and with that the fit.
-				_ = t.call(func(p *C.dtg_trainer) *C.dtg_error { return C.dtg_trainer_give_up(p) })
-				return
-			}
-			if event.Kind == FitDone {
+			if !yield(event, nil) || event.Kind == FitDone {
 				return
 			}
 		}
@@ -293,7 +292,7 @@ func (t *Trainer) next() (event FitEvent, err error) {
 }
 
 // FitCallbacks are functions of the program, one for each kind of event; nil: none. They run on the goroutine of Trainer.Fit, between two
-// steps. An error ends the fit with it.
+// steps. An error ends the fit with it, and so does a panic, which goes on through Fit.
 type FitCallbacks struct {
 	Begin      func(FitEvent) error // once, before the first step: whether the fit starts or goes on
 	EpochBegin func(FitEvent) error // before the first step of each epoch

@@ -263,6 +263,16 @@ func TestFitEnds(t *testing.T) {
 	}
 	outcome("failed")
 	get(l.trainer.Evaluate(background, l.test, 0))(t)
+	// So does a panic, which goes on through it; the fit is given up.
+	thrown := func() (found any) {
+		defer func() { found = recover() }()
+		return l.trainer.Fit(background, l.train, l.test, endless, dtg.FitCallbacks{Step: func(dtg.FitEvent) error { panic("the program's own") }})
+	}()
+	if thrown != "the program's own" {
+		t.Errorf("a callback's panic: %v", thrown)
+	}
+	outcome("failed")
+	get(l.trainer.Evaluate(background, l.test, 0))(t)
 	// Time's up before the first step.
 	want(t, l.trainer.Fit(background, l.train, nil, dtg.Fit{Epochs: 1 << 40, TimeLimit: 1}, dtg.FitCallbacks{
 		Stopped: func(e dtg.FitEvent) error { equal(t, []string{e.Text}, []string{"the time limit"}); return nil }}))

@@ -1,4 +1,4 @@
-/* recipes.c: eight tasks, each as short as it goes; capi/RECIPES.md shows them one by one. All use the digits of tests/data, images of
+/* recipes.c: nine tasks, each as short as it goes; capi/RECIPES.md shows them one by one. All use the digits of tests/data, images of
  * 8 x 8 and what they show. The same in Go, Rust and Java. */
 #define _POSIX_C_SOURCE 200809L
 #include <dtg/dtg.h>
@@ -135,6 +135,32 @@ static dtg_error *embeddings(task *t, float *out) {
   TRY(dtg_nn_embedding(t->model, t->y, &table, &vector));
   TRY(layer(t, vector, 64, DTG_ACT_SIGMOID, &drawn));
   TRY(dtg_nn_mean_squared_error(t->model, t->x, drawn, &loss));
+  TRY(train(t, loss, out));
+done:
+  return err;
+}
+
+/* One-hot: a column whose numbers stand for names becomes as many columns of 0 and 1. Here pixel 20, as if its 17 shades were names. */
+static dtg_error *one_hot(task *t, float *out) {
+  dtg_error *err = NULL;
+  dtg_value sizes, axis, parts[3], scale, numbers, names, depth, on, off, shape, all, logits, loss;
+  const int64_t widths[3] = {20, 1, 43}, rows[2] = {-1, 17};
+  const int32_t second = 1, shades = 17;
+  TRY(dtg_const_i64s(t->graph, widths, 3, &sizes));
+  TRY(dtg_const_of(t->graph, DTG_I32, NULL, 0, &second, sizeof second, &axis));
+  TRY(dtg_add_split_v(t->graph, NULL, t->x, sizes, axis, 3, parts));
+  TRY(dtg_const_f32(t->graph, 16, &scale)); /* all columns were divided by that */
+  TRY(dtg_add2(t->graph, "Mul", parts[1], scale, &numbers));
+  TRY(dtg_add_cast(t->graph, NULL, numbers, DTG_I64, NULL, &names));
+  TRY(dtg_const_of(t->graph, DTG_I32, NULL, 0, &shades, sizeof shades, &depth));
+  TRY(dtg_const_f32(t->graph, 1, &on));
+  TRY(dtg_const_f32(t->graph, 0, &off));
+  TRY(dtg_add_one_hot(t->graph, NULL, names, depth, on, off, NULL, &names));
+  TRY(dtg_const_i64s(t->graph, rows, 2, &shape));
+  TRY(dtg_add2(t->graph, "Reshape", names, shape, &parts[1]));
+  TRY(dtg_add_concat_v2(t->graph, NULL, parts, 3, axis, &all));
+  TRY(layer(t, all, 10, DTG_ACT_NONE, &logits));
+  TRY(dtg_nn_sparse_softmax_cross_entropy(t->model, t->y, logits, &loss));
   TRY(train(t, loss, out));
 done:
   return err;
@@ -324,10 +350,10 @@ done:
 }
 
 int main(int argc, char **argv) {
-  dtg_error *(*const recipes[])(task *, float *) = {regression, images, embeddings, outputs, own_loss, sequences, switched, serving};
-  const char *const names[] = {"regression", "images", "embeddings", "outputs", "own loss", "sequences", "a switch", "serving"};
+  dtg_error *(*const recipes[])(task *, float *) = {regression, images, embeddings, one_hot, outputs, own_loss, sequences, switched, serving};
+  const char *const names[] = {"regression", "images", "embeddings", "one-hot", "outputs", "own loss", "sequences", "a switch", "serving"};
   const char *path = argc > 1 ? argv[1] : "tests/data/digits.csv.gz";
-  for (int i = 0; i < 8; i++) {
+  for (int i = 0; i < 9; i++) {
     task t = {NULL, NULL, NULL, NULL, {0}, {0}, argc > 2 ? argv[2] : "recipe.dtg"};
     float result = 0;
     dtg_error *err = begin(&t, path, "c64");

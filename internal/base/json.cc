@@ -35,13 +35,14 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 
   bool end_object() override {
     const Json::Object& members = *open_.back()->object();
-    std::vector<const std::string*> keys;
+    std::vector<std::pair<std::string_view, size_t>> keys;
     keys.reserve(members.size());
-    for (const Json::Member& member : members) keys.push_back(&member.first);
-    std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });
-    const auto twice = std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
-    if (twice != keys.end()) return refuse(format("the key \"%.100s\" occurs twice in one object", (*twice)->c_str()));
-    return leave();
+    for (const Json::Member& member : members) keys.emplace_back(member.first, keys.size() + 1);
+    std::sort(keys.begin(), keys.end());
+    const auto twice = std::adjacent_find(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first == b.first; });
+    if (twice == keys.end()) return leave();
+    return refuse(format("the key \"%.100s\" occurs twice in one object: its members %zu and %zu", std::string(twice->first).c_str(),
+                         twice->second, twice[1].second));
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& error) override {

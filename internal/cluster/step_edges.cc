@@ -234,7 +234,7 @@ void StepEdges::stop_listening() {
 
 void StepEdges::hear_last_words(const Status& status) {
   const std::lock_guard lock(mutex_);
-  if (!aborted_ || !step_ || cause_.code() != Code::deadline_exceeded || status.code() != Code::deadline_exceeded) return;
+  if (!step_ || status.code() != Code::deadline_exceeded) return;
   const std::string_view words = words_of(status.message(), cause_.message());
   if (!words.empty()) step_->explain_lateness(Status(Code::deadline_exceeded, std::string(words), status.origin()));
 }
@@ -370,10 +370,12 @@ void StepEdges::replied(const Link& link, const Status& status, bool refused) {
       waiting = std::move(joins_[peer].waiting);
     }
   }
-  // The first cause is the other task's own words, not that we waited for it.
-  if (!status.ok()) give_up(status);
-  if (listening_) {
+  // The first cause is the other task's own words, not that we waited for it. Where the run's time is over as well, it tells both.
+  if (!status.ok()) {
+    give_up(status);
     hear_last_words(status);
+  }
+  if (listening_) {
     const std::unique_lock lock(mutex_);
     if (std::ranges::all_of(joins_, &Join::replied)) loop_.post([self = Ref<StepEdges>::share(this)] { self->stop_listening(); });
   }

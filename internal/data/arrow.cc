@@ -149,6 +149,8 @@ class Reader {
     std::vector<std::string_view> names;
     for (int64_t i = 0; i < schema.n_children; ++i) names.push_back(schema.children[i]->name ? schema.children[i]->name : "");
     if (options_.label_may_lack && std::ranges::find(names, options_.label) == names.end()) options_.leave_label_out();
+    if (options_.columns.empty()) DTG_TRY(check_names_apart("an Arrow stream", names));
+    for (const std::string& name : options_.columns) DTG_TRY(check_names_apart("an Arrow stream", names, &name));
     const auto find = [&](const std::string& name) -> Result<size_t> {
       const auto at = std::ranges::find(names, name);
       if (at != names.end()) return static_cast<size_t>(at - names.begin());
@@ -216,6 +218,10 @@ class Reader {
     if (rule && rule->kind && *rule->kind != column.kind && !(column.kind == CsvKind::whole && *rule->kind == CsvKind::real)) {
       return invalid_argument("read an Arrow stream: column \"%.100s\" holds %s, and the schema gives it another kind", column.name.c_str(),
                               growing.is_name() ? "names" : dtype_name(growing.dtype));
+    }
+    if (rule && rule->shape && *rule->shape != growing.dims) {
+      return invalid_argument("read an Arrow stream: rows of column \"%.100s\" have the shape %s, and the schema says %s",
+                              column.name.c_str(), dims_text(growing.dims).c_str(), dims_text(*rule->shape).c_str());
     }
     if (rule && rule->kind) column.kind = *rule->kind;
     if (!rule || !rule->names) return {};
@@ -530,6 +536,7 @@ Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& option
   DTG_ASSIGN(CsvTable table, Reader(all).read(stream));
   if (left_out) *left_out = std::move(table.left_out);
   if (schema) *schema = csv_schema_text(table, options.label);
+  tell_ordinals(table, options, "an Arrow stream");
   return slices_of(table, options, "an Arrow stream");
 }
 

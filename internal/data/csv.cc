@@ -98,10 +98,7 @@ class Parser {
     auto first = rows.next(fields);
     if (!first.ok()) return in_file(first.status());
     if (!first.value()) return data_loss("read \"%s\": it has no line", path_.c_str());
-    if (text_.starts_with("\xff\xfe") || text_.starts_with("\xfe\xff"))
-      return data_loss("read \"%s\": it is UTF-16 by its first two bytes; save it as UTF-8", path_.c_str());
-    if (text_.starts_with("PK\x03\x04"))
-      return data_loss("read \"%s\": it is a zip file, as those of spreadsheets are; save the table as CSV", path_.c_str());
+    DTG_TRY(check_is_text(text_, path_));
     if (const std::string_view begin = trim(text_.substr(0, 64)); begin.starts_with("{\"") || begin.starts_with("[{"))
       return data_loss("read \"%s\": it begins as JSON does; JSON lines have a reader of their own", path_.c_str());
     if (fields.size() == 1) doubt_ = doubt_delimiter(text_.substr(0, text_.find('\n')), options_.delimiter);
@@ -135,6 +132,7 @@ class Parser {
     const bool lacks_label = !options_.label.empty() && std::ranges::find(names_, options_.label) == names_.end();
     if (lacks_label && options_.label_may_lack) options_.leave_label_out();
     else if (lacks_label) return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()}, doubt_);
+    if (options_.columns.empty()) DTG_TRY(check_apart());
     std::vector<std::string> wanted = options_.columns.empty() ? names_ : options_.columns;
     for (size_t i = 0; i < wanted.size(); ++i) {
       Selected& selected = selected_.emplace_back();
@@ -156,8 +154,19 @@ class Parser {
         if (selected.column.name == rule.name) selected.rule = &rule;
       }
     }
-    for (Selected& selected : selected_) apply_rule(selected);
+    for (Selected& selected : selected_) {
+      if (selected.rule && selected.rule->shape && !selected.rule->shape->empty()) {
+        return invalid_argument("read \"%s\": the schema says that column \"%.100s\" holds lists of shape %s; a CSV file has none",
+                                path_.c_str(), selected.column.name.c_str(), dims_text(*selected.rule->shape).c_str());
+      }
+      apply_rule(selected);
+    }
     return {};
+  }
+
+  Status check_apart(const std::string* wanted = nullptr) const {
+    const std::vector<std::string_view> names(names_.begin(), names_.end());
+    return check_names_apart("\"" + path_ + "\"", names, wanted);
   }
 
   void apply_rule(Selected& selected) const {
@@ -181,9 +190,8 @@ class Parser {
   }
 
   Result<size_t> field_named(const std::string& name) const {
+    DTG_TRY(check_apart(&name));
     const auto at = std::find(names_.begin(), names_.end(), name);
-    if (at != names_.end() && std::find(at + 1, names_.end(), name) != names_.end())
-      return invalid_argument("read \"%s\": two columns are called \"%.100s\"; name them apart", path_.c_str(), name.c_str());
     if (at != names_.end()) return static_cast<size_t>(at - names_.begin());
     std::string known;
     for (size_t i = 0; i < names_.size() && i < 12; ++i) known += (i ? ", " : "") + names_[i];
@@ -503,6 +511,7 @@ Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOption
   DTG_ASSIGN(CsvTable table, read_csv(disk, path, options.with_label()));
   if (left_out) *left_out = std::move(table.left_out);
   if (schema) *schema = csv_schema_text(table, options.label);
+  tell_ordinals(table, options, "\"" + path + "\"");
   return slices_of(table, options, "\"" + path + "\"");
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/log.h"
 #include "data/dataset.h"
 
 namespace dtg {
@@ -29,6 +30,7 @@ struct CsvRule {
   std::optional<double> value{};  // what stands for missing numbers: the constant, or the mean of another file
   // The names of a category column: the number of a name is its place. A name that is not among them is an error.
   std::optional<std::vector<std::string>> names{};
+  std::optional<std::vector<int64_t>> shape{};  // of the lists of numbers in it, where the format has such; none: no lists
 };
 
 struct CsvOptions {
@@ -45,6 +47,7 @@ struct CsvOptions {
   bool label_may_lack = false;              // as what is to be predicted has none: then elements are the features alone
   int64_t bytes_max = int64_t{4} << 30;     // of plain text
   MemoryBudget* budget = nullptr;           // of text and columns while they are read; who keeps the columns keeps the books
+  LogSink* log = nullptr;                   // is told what became of texts; may be null
 
   // What is done where that column lacks a value. A mean that is said for all is not meant for what is to be predicted.
   CsvMissing missing_of(const std::string& column, const CsvRule* rule) const;
@@ -100,8 +103,8 @@ Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOption
                             LeftOut* left_out = nullptr);
 
 // Reads a schema into options: {"label": NAME, "columns": [RULE...], "rules": [RULE...]}. Columns are those to read, in that order; rules
-// are of columns that are read anyway. A rule is {"name", "kind": "whole" | "real" | "names", "names": [...], "missing": "refuse" |
-// "drop" | "keep" | "mean" | "constant", "value"}, all but the name optional. What the options say already stays.
+// are of columns that are read anyway. A rule is {"name", "kind": "whole" | "real" | "names", "shape": [...], "names": [...], "missing":
+// "refuse" | "drop" | "keep" | "mean" | "constant", "value"}, all but the name optional. What the options say already stays.
 Status read_csv_schema(std::string_view json, CsvOptions& options);
 std::string csv_schema_text(const CsvTable& table, const std::string& label);
 
@@ -109,5 +112,17 @@ std::string csv_schema_text(const CsvTable& table, const std::string& label);
 std::vector<std::string> label_names(std::string_view schema);
 // How another schema means something else by the same numbers, as the end of a sentence; empty: it does not, or one is no schema.
 std::string schemas_differ(std::string_view known, std::string_view other);
+// Whether data of the schema `now` are other data than those of `before`: columns, their order, kinds, shapes and names. As the end of a
+// sentence; empty: they are the same as far as schemas tell, or one is no schema.
+std::string is_other_data(std::string_view before, std::string_view now);
+
+// INVALID_ARGUMENT where two columns have one name: any, or `wanted` where that is not null. `from` is for messages, with its quotes.
+Status check_names_apart(const std::string& from, std::span<const std::string_view> names, const std::string* wanted = nullptr);
+// DATA_LOSS for text that is none, by its first bytes.
+Status check_is_text(std::string_view text, const std::string& path);
+// Which texts became numbers that nobody had asked for: beside a label they are features of an order that means nothing.
+void tell_ordinals(const CsvTable& table, const CsvOptions& options, const std::string& from);
+// "[2,3]"
+std::string dims_text(std::span<const int64_t> dims);
 
 }  // namespace dtg

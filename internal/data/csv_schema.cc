@@ -1,4 +1,5 @@
-// Schemas of CSV files as JSON: what a column is, which names it has, what stands for missing values. See csv.h for threads.
+// Schemas of CSV files as JSON: what a column is, which names it has, what stands for missing values; and what tables of all formats are
+// held to. See csv.h for threads.
 #include <algorithm>
 #include <unordered_map>
 
@@ -40,6 +41,23 @@ Result<std::vector<std::string>> read_names(const Json& json, const std::string&
   return names;
 }
 
+// Of one row: a batch of them has one dimension more.
+Result<std::vector<int64_t>> read_shape(const Json& json, const std::string& column) {
+  const Json::Array* const items = json.array();
+  std::vector<int64_t> dims;
+  int64_t count = 1;
+  bool good = items && items->size() < static_cast<size_t>(kRankMax);
+  for (size_t i = 0; good && i < items->size(); ++i) {
+    const int64_t* const dim = (*items)[i].integer();
+    good =
+        dim && *dim >= 0 && *dim <= INT32_MAX && !__builtin_mul_overflow(count, std::max<int64_t>(*dim, 1), &count) && count <= INT32_MAX;
+    if (good) dims.push_back(*dim);
+  }
+  if (good) return dims;
+  return invalid_argument("schema: \"shape\" of column \"%.100s\" is %.100s; it is a list of the lengths of its lists, such as [3]",
+                          column.c_str(), json.text().c_str());
+}
+
 Result<CsvRule> read_rule(const Json& json) {
   const Json* const name = json.find("name");
   if (!name || !name->string()) return invalid_argument("schema: a rule is %s without a \"name\"; it tells the column", json.kind());
@@ -52,13 +70,15 @@ Result<CsvRule> read_rule(const Json& json) {
       DTG_ASSIGN(rule.missing, read_word<CsvMissing>(value, kPolicies, rule.name, "missing"));
     } else if (key == "names") {
       DTG_ASSIGN(rule.names, read_names(value, rule.name));
+    } else if (key == "shape") {
+      DTG_ASSIGN(rule.shape, read_shape(value, rule.name));
     } else if (key == "value") {
       if (!value.real() && !value.integer()) {
         return invalid_argument("schema: \"value\" of column \"%.100s\" is %s, not a number", rule.name.c_str(), value.kind());
       }
       rule.value = value.real() ? *value.real() : static_cast<double>(*value.integer());
     } else if (key != "name") {
-      return invalid_argument("schema: column \"%.100s\" has a \"%.100s\", which is none of name, kind, names, missing, value",
+      return invalid_argument("schema: column \"%.100s\" has a \"%.100s\", which is none of name, kind, shape, names, missing, value",
                               rule.name.c_str(), key.c_str());
     }
   }
@@ -67,6 +87,8 @@ Result<CsvRule> read_rule(const Json& json) {
                             kKinds[static_cast<int>(*rule.kind)]);
   }
   if (rule.names) rule.kind = CsvKind::category;
+  if (rule.kind == CsvKind::category && rule.shape && !rule.shape->empty())
+    return invalid_argument("schema: column \"%.100s\" is of names and has a shape; lists are of numbers", rule.name.c_str());
   if (rule.missing == CsvMissing::constant && !rule.value) {
     return invalid_argument("schema: missing values of column \"%.100s\" are a constant, but \"value\" does not say which",
                             rule.name.c_str());
@@ -105,6 +127,32 @@ std::string names_differ(const CsvRule& known, const CsvRule& other) {
   return "";
 }
 
+// Nothing is said of a column without lists: those of older days say nothing of any.
+std::string shape_differs(const CsvRule& known, const CsvRule& other) {
+  if (!known.shape || !other.shape || *known.shape == *other.shape) return "";
+  return format("column \"%.100s\" has lists of shape %s in it, and %s in", known.name.c_str(), dims_text(*other.shape).c_str(),
+                dims_text(*known.shape).c_str());
+}
+
+// What one column was in other data, and is now; empty: the same.
+std::string column_differs(const CsvRule& before, const CsvRule& now, size_t place) {
+  const auto column = [&](const char* what) { return format("column %zu, \"%.100s\", %s", place + 1, now.name.c_str(), what); };
+  if (before.name != now.name)
+    return format("column %zu was \"%.100s\" and is \"%.100s\"", place + 1, before.name.c_str(), now.name.c_str());
+  if (before.kind != now.kind && before.kind && now.kind) {
+    return column("was") +
+           format(" of kind %s and is of kind %s", kKinds[static_cast<int>(*before.kind)], kKinds[static_cast<int>(*now.kind)]);
+  }
+  if (const std::vector<int64_t> none, &a = before.shape ? *before.shape : none, &b = now.shape ? *now.shape : none; a != b)
+    return column("had") + " rows of shape " + dims_text(a) + " and has " + dims_text(b);
+  if (!before.names || !now.names || *before.names == *now.names) return "";
+  const auto [a, b] = std::ranges::mismatch(*before.names, *now.names);
+  const auto name = [](auto at, auto end) { return at == end ? std::string("none") : "\"" + at->substr(0, 100) + "\""; };
+  return column("had") + format(" %zu names and has %zu; the first that differs has the number %zu and was %s, and is %s",
+                                before.names->size(), now.names->size(), static_cast<size_t>(a - before.names->begin()),
+                                name(a, before.names->end()).c_str(), name(b, now.names->end()).c_str());
+}
+
 // The same features, in another order.
 std::string order_differs(const CsvOptions& known, const CsvOptions& other) {
   std::vector<std::string> ours = known.columns, theirs = other.columns;
@@ -133,10 +181,83 @@ std::string schemas_differ(std::string_view known, std::string_view other) {
   if (!read_csv_schema(known, ours).ok() || !read_csv_schema(other, theirs).ok()) return "";
   for (const CsvRule& rule : theirs.rules) {
     const CsvRule* const same = rule_of(ours, rule.name);
-    if (!same || !same->names || !rule.names) continue;
+    if (!same) continue;
+    if (std::string why = shape_differs(*same, rule); !why.empty()) return why;
+    if (!same->names || !rule.names) continue;
     if (std::string why = names_differ(*same, rule); !why.empty()) return why;
   }
   return order_differs(ours, theirs);
+}
+
+std::string is_other_data(std::string_view before, std::string_view now) {
+  CsvOptions old, here;
+  if (before == now || before.empty() || now.empty()) return "";
+  if (!read_csv_schema(before, old).ok() || !read_csv_schema(now, here).ok()) return "";
+  if (old.label != here.label) return format("its label was \"%.100s\" and is \"%.100s\"", old.label.c_str(), here.label.c_str());
+  if (old.rules.size() != here.rules.size()) {
+    std::string why = format("it had %zu columns and has %zu", old.rules.size(), here.rules.size());
+    const auto only = [&why](const CsvOptions& in, const CsvOptions& out, const char* what) {
+      const auto at = std::ranges::find_if(in.rules, [&](const CsvRule& rule) { return !rule_of(out, rule.name); });
+      if (at != in.rules.end()) why += format("%s \"%.100s\"", what, at->name.c_str());
+    };
+    only(old, here, "; it lacks");
+    only(here, old, "; new is");
+    return why;
+  }
+  for (size_t i = 0; i < old.rules.size(); ++i) {
+    if (std::string why = column_differs(old.rules[i], here.rules[i], i); !why.empty()) return why;
+  }
+  return "";
+}
+
+Status check_names_apart(const std::string& from, std::span<const std::string_view> names, const std::string* wanted) {
+  std::unordered_map<std::string_view, size_t> places;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (wanted && names[i] != *wanted) continue;
+    const auto [first, is_new] = places.emplace(names[i], i);
+    if (is_new) continue;
+    const std::string called = names[i].empty() ? "have no name" : "are both called \"" + std::string(names[i].substr(0, 100)) + "\"";
+    return invalid_argument("read %s: columns %zu and %zu (the first is 1) %s; name them apart%s", from.c_str(), first->second + 1, i + 1,
+                            called.c_str(), wanted ? "" : ", or say which columns to read, without those");
+  }
+  return {};
+}
+
+Status check_is_text(std::string_view text, const std::string& path) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    return data_loss("read \"%s\": it is UTF-16 by its first two bytes; save it as UTF-8", path.c_str());
+  if (text.starts_with("PK\x03\x04"))
+    return data_loss("read \"%s\": it is a zip file, as those of spreadsheets are; save the table as text", path.c_str());
+  return {};
+}
+
+void tell_ordinals(const CsvTable& table, const CsvOptions& options, const std::string& from) {
+  std::string which, first;
+  for (const CsvColumn& column : table.columns) {
+    const CsvRule* const rule = rule_of(options, column.name);
+    const bool meant = (rule && rule->kind) || std::ranges::find(options.categories, column.name) != options.categories.end();
+    if (column.kind != CsvKind::category || column.name == options.label || meant) continue;
+    if (first.empty()) first = column.name.substr(0, 100);
+    if (which.size() > 400) {
+      which += which.ends_with("...") ? "" : ", ...";
+      continue;
+    }
+    which += format("%s\"%.100s\" (%zu)", which.empty() ? "" : ", ", column.name.c_str(), column.categories.size());
+  }
+  if (which.empty() || !options.log) return;
+  const std::string told = "read " + from + ": texts became numbers, by the order of the names in their columns: " + which;
+  if (options.label.empty()) return options.log->write(LogLevel::info, "data", told);
+  options.log->write(LogLevel::warn, "data",
+                     told +
+                         ". As features they would be measured by that order: make them one-hot, or, where it is meant, say so in the "
+                         "schema: {\"rules\": [{\"name\": " +
+                         Json(first).text() + ", \"kind\": \"names\"}]}");
+}
+
+std::string dims_text(std::span<const int64_t> dims) {
+  std::string text;
+  for (const int64_t dim : dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
+  return "[" + text + "]";
 }
 
 Status read_csv_schema(std::string_view json, CsvOptions& options) {
@@ -167,6 +288,8 @@ std::string csv_schema_text(const CsvTable& table, const std::string& label) {
     // Beside a label they are one float vector: whole numbers here need not be whole elsewhere.
     const bool is_feature = !label.empty() && column.name != label && column.kind == CsvKind::whole;
     rule.emplace_back("kind", kKinds[static_cast<int>(is_feature ? CsvKind::real : column.kind)]);
+    if (const auto dims = column.values.shape().dims(); dims.size() > 1)
+      rule.emplace_back("shape", Json::Array(dims.begin() + 1, dims.end()));
     if (column.kind == CsvKind::category) rule.emplace_back("names", Json::Array(column.categories.begin(), column.categories.end()));
     rule.emplace_back("missing", kPolicies[static_cast<int>(column.policy)]);
     const bool has_fill = column.policy == CsvMissing::mean || column.policy == CsvMissing::constant;

@@ -3,6 +3,7 @@
 #include "data/json_lines.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/reservation.h"
+#include "base/spelling.h"
 #include "data/gzip.h"
 
 namespace dtg {
@@ -19,6 +21,12 @@ constexpr size_t kColumnsMax = 1 << 16;
 constexpr JsonLimits kLineLimits{.bytes_max = size_t{1} << 26, .values_max = size_t{1} << 22};
 
 long long ll(int64_t value) { return static_cast<long long>(value); }
+
+int64_t count_of(const std::vector<int64_t>& dims) {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  return count;
+}
 
 // What one row has in one column.
 struct Cell {
@@ -35,15 +43,19 @@ struct Growing {
   const CsvRule* rule = nullptr;
   std::optional<CsvKind> kind;  // that it must have
   bool has_names = false;
-  Cell::Type type = Cell::Type::missing;  // of the first value met
-  std::vector<int64_t> dims;
+  Cell::Type type = Cell::Type::missing;  // of the first value met,
+  int64_t line = 0;                       // on that line
+  std::vector<int64_t> dims;              // of its lists, or as the schema says
   int64_t width = 1;
   std::vector<int64_t> wholes;  // width per row: numbers while all are whole, and numbers of names
   std::vector<double> reals;    // width per row, from the first that is not whole
   std::vector<bool> present;
   std::unordered_map<std::string, int64_t, BytesHash, std::equal_to<>> ids;
 
-  size_t rows() const { return present.size(); }
+  void set_dims(const std::vector<int64_t>& all) {
+    dims = all;
+    width = count_of(dims);
+  }
   void skip_to(size_t row) {
     present.resize(row);
     if (column.kind == CsvKind::real) reals.resize(row * static_cast<size_t>(width));
@@ -60,10 +72,25 @@ const char* name_of(Cell::Type type) {
   }
 }
 
-std::string dims_text(const std::vector<int64_t>& dims) {
-  std::string text;
-  for (const int64_t dim : dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
-  return "[" + text + "]";
+std::string rows_of(const std::vector<int64_t>& dims) { return dims.empty() ? "single numbers" : "lists of shape " + dims_text(dims); }
+
+// What stands there, as it stands there.
+std::string shown(const Json& value) {
+  std::string text = value.text();
+  if (text.size() > 100) text.replace(97, std::string::npos, "...");
+  return text;
+}
+
+// What the text of a row that is no JSON may be instead; the end of a sentence.
+const char* doubt_row(std::string_view row) {
+  if (row.starts_with("[")) return "; a file that is one list has to be written as one object per line";
+  if (!row.starts_with("{"))
+    return "; each line is one object, {\"column\": value, ...}; tables with commas have a reader of their own, for CSV";
+  if (!row.ends_with("}")) return "; an object ends on the line on which it begins: one per line";
+  if (row.find("NaN") != std::string_view::npos || row.find("Infinity") != std::string_view::npos)
+    return "; JSON has no NaN and no infinity: write null for what is missing";
+  if (row.find('\'') != std::string_view::npos && row.find('"') == std::string_view::npos) return "; texts stand in \"double quotes\"";
+  return "";
 }
 
 // Numbers of a list, row-major. A reason, or null.
@@ -116,6 +143,7 @@ class Reader {
 
   Result<CsvTable> read(std::string_view text) {
     for (const std::string& name : options_.table.columns) DTG_TRY(column_named(name).status());
+    DTG_TRY(check_is_text(text, path_));
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     for (int64_t line = 1; !text.empty(); ++line) {
       const size_t end = std::min(text.find('\n'), text.size());
@@ -155,6 +183,12 @@ class Reader {
     return columns_.size() - 1;
   }
 
+  // Of what is not read some names are kept, for the error that says what there is.
+  void note_other(const std::string& name) {
+    constexpr size_t kOthers = 32;
+    if (others_.size() < kOthers && std::ranges::find(others_, name) == others_.end()) others_.push_back(name);
+  }
+
   Growing begin(const std::string& name) const {
     Growing growing;
     growing.column.name = name;
@@ -163,6 +197,9 @@ class Reader {
     }
     growing.column.policy = options_.table.missing_of(name, growing.rule);
     if (growing.rule && growing.rule->kind) growing.kind = growing.column.kind = *growing.rule->kind;
+    // Longer lists than a line can have are in none of them.
+    const bool fits = growing.rule && growing.rule->shape && count_of(*growing.rule->shape) <= static_cast<int64_t>(kLineLimits.values_max);
+    if (fits) growing.set_dims(*growing.rule->shape);
     if (growing.rule && growing.rule->names) {
       growing.has_names = true;
       growing.column.categories = *growing.rule->names;
@@ -174,63 +211,80 @@ class Reader {
   Status read_row(std::string_view text, int64_t line) {
     auto parsed = parse_json(text, "the row", kLineLimits);
     if (!parsed.ok()) {
-      return data_loss("read \"%s\": line %lld: %s", path_.c_str(), ll(line), parsed.status().message().c_str());
+      return data_loss("read \"%s\": line %lld: %s%s", path_.c_str(), ll(line), parsed.status().message().c_str(), doubt_row(text));
     }
     const Json::Object* const object = parsed.value().object();
-    if (!object) return data_loss("read \"%s\": line %lld is %s, not an object", path_.c_str(), ll(line), parsed.value().kind());
+    if (!object) {
+      return data_loss("read \"%s\": line %lld is %s, not an object%s", path_.c_str(), ll(line), parsed.value().kind(), doubt_row(text));
+    }
     std::vector<std::pair<const std::string*, Cell>> cells;
     int64_t bytes = 0;
     for (const auto& [name, value] : *object) {
       const auto found = places_.find(name);
-      if (found == places_.end() && !options_.table.columns.empty()) continue;
+      if (found == places_.end() && !options_.table.columns.empty()) {
+        note_other(name);
+        continue;
+      }
       Cell cell;
       const char* why = read_cell(value, cell);
-      if (why) return misfit(line, name, why, "numbers, texts, true, false, null, and lists of numbers of one shape are possible");
-      DTG_TRY(check_cell(found != places_.end() ? columns_[found->second] : begin(name), cell, line));
-      bytes += 16 + 16 * static_cast<int64_t>(cell.reals.size());
+      if (why) {
+        return misfit(line, name, shown(value) + ", " + why + ",",
+                      "; numbers, texts, true, false, null, and lists of numbers of one shape are possible");
+      }
+      DTG_TRY(check_cell(found != places_.end() ? columns_[found->second] : begin(name), cell, value, line));
+      const size_t rows = found != places_.end() ? columns_[found->second].present.size() : 0;
+      // Its own place, and those of rows before that lack it.
+      bytes += 16 + 16 * static_cast<int64_t>(cell.reals.size()) * static_cast<int64_t>(1 + lines_.size() - rows);
       cells.emplace_back(&name, std::move(cell));
     }
     DTG_TRY(held_.grow(bytes, path_.c_str()));
     for (const auto& [name, cell] : cells) {
       DTG_ASSIGN(const size_t place, column_named(*name));
-      keep(columns_[place], cell);
+      keep(columns_[place], cell, line);
     }
     lines_.push_back(line);
     return {};
   }
 
-  Status misfit(int64_t line, const std::string& name, const char* found, const char* expected) const {
-    return data_loss("read \"%s\": line %lld has %s in column \"%.100s\"; %s", path_.c_str(), ll(line), found, name.c_str(), expected);
+  Status misfit(int64_t line, const std::string& name, const std::string& found, const std::string& expected) const {
+    return data_loss("read \"%s\": line %lld has %s in column \"%.100s\"%s", path_.c_str(), ll(line), found.c_str(), name.c_str(),
+                     expected.c_str());
   }
 
-  Status check_cell(const Growing& growing, const Cell& cell, int64_t line) const {
+  Status check_cell(const Growing& growing, const Cell& cell, const Json& value, int64_t line) const {
+    constexpr const char* kNext = "; mend the row, or pass over rows that cannot be read, which is an option";
     if (cell.type == Cell::Type::missing) return {};
     const std::string& name = growing.column.name;
+    const auto says = [&](const std::string& what) {
+      return misfit(line, name, shown(value), ", which the schema says is " + what + kNext);
+    };
     const bool is_name = cell.type == Cell::Type::text;
-    if (growing.kind && is_name != (*growing.kind == CsvKind::category)) {
-      return misfit(line, name, name_of(cell.type), "the schema gives it another kind");
-    }
-    if (growing.kind == CsvKind::whole && !cell.whole)
-      return misfit(line, name, "a number with a fraction", "the schema says whole numbers");
+    if (growing.kind && is_name != (*growing.kind == CsvKind::category)) return says(is_name ? "of numbers" : "of names, which are texts");
+    if (growing.kind == CsvKind::whole && !cell.whole) return says("of whole numbers");
+    if (growing.rule && growing.rule->shape && cell.dims != *growing.rule->shape) return says("of " + rows_of(*growing.rule->shape));
     if (is_name && growing.has_names && growing.ids.find(*cell.text) == growing.ids.end()) {
-      return misfit(line, name, ("\"" + cell.text->substr(0, 100) + "\"").c_str(), "the schema does not have that name");
+      const std::vector<std::string>& names = growing.column.categories;
+      const std::vector<std::string_view> known(names.begin(), names.end());
+      return misfit(line, name, shown(value), format(", which is none of its %zu names: ", known.size()) + names_text(*cell.text, known));
     }
+    const auto beyond = [](double real) { return std::abs(real) > static_cast<double>(std::numeric_limits<float>::max()); };
+    if (!cell.whole && std::ranges::any_of(cell.reals, beyond))
+      return misfit(line, name, shown(value), ", which is beyond the range of float32; scale the column, or leave it out");
     if (growing.type == Cell::Type::missing) return {};
-    if (growing.type != cell.type) return misfit(line, name, name_of(cell.type), "rows before have another type there");
-    if (growing.dims != cell.dims) {
-      return misfit(line, name, ("a list of shape " + dims_text(cell.dims)).c_str(),
-                    ("rows before have " + dims_text(growing.dims) + " there").c_str());
-    }
-    return {};
+    const auto differs = [&](const std::string& what) {
+      return misfit(line, name, shown(value), format(", where line %lld has ", ll(growing.line)) + what + kNext);
+    };
+    if (growing.type != cell.type) return differs(name_of(growing.type));
+    return growing.dims == cell.dims ? Status()
+                                     : differs(growing.dims.empty() ? "a single number" : "a list of shape " + dims_text(growing.dims));
   }
 
-  void keep(Growing& growing, const Cell& cell) {
+  void keep(Growing& growing, const Cell& cell, int64_t line) {
     if (cell.type == Cell::Type::missing) return;
     if (growing.type == Cell::Type::missing) {
       growing.type = cell.type;
-      growing.dims = cell.dims;
-      growing.width = 1;
-      for (const int64_t dim : cell.dims) growing.width *= dim;
+      growing.line = line;
+      growing.set_dims(cell.dims);
       if (cell.type == Cell::Type::text) growing.column.kind = CsvKind::category;
       growing.wholes.clear();
       growing.reals.clear();
@@ -261,13 +315,12 @@ class Reader {
 
   // Columns that are asked for, or have rules, must be there.
   Status check_columns() {
-    std::string known;
+    std::vector<std::string_view> known(others_.begin(), others_.end());
     for (const Growing& growing : columns_) {
-      if (growing.type != Cell::Type::missing && known.size() < 400)
-        known += (known.empty() ? "" : ", ") + growing.column.name.substr(0, 100);
+      if (growing.type != Cell::Type::missing) known.push_back(growing.column.name);
     }
     const auto missing = [&](const std::string& name) {
-      return not_found("read \"%s\": no column \"%.100s\"; it has %s", path_.c_str(), name.c_str(), known.c_str());
+      return not_found("read \"%s\": no column \"%.100s\" in any line: %s", path_.c_str(), name.c_str(), names_text(name, known).c_str());
     };
     for (const std::string& name : options_.table.columns) {
       const auto at = places_.find(name);
@@ -286,7 +339,11 @@ class Reader {
 
   Status choose_rows() {
     const size_t rows = lines_.size() + static_cast<size_t>(left_out_.count);
-    for (Growing& growing : columns_) growing.skip_to(lines_.size());
+    for (Growing& growing : columns_) {
+      const auto lacking = static_cast<int64_t>(lines_.size() - growing.present.size());
+      DTG_TRY(held_.grow(16 * lacking * growing.width, path_.c_str()));
+      growing.skip_to(lines_.size());
+    }
     for (size_t row = 0; row < lines_.size(); ++row) {
       const Growing* drops = nullptr;
       Status status;
@@ -295,8 +352,8 @@ class Reader {
         if (!drops && growing.column.policy == CsvMissing::drop_row) drops = &growing;
         if (growing.column.policy != CsvMissing::refuse || !status.ok()) continue;
         status = data_loss(
-            "read \"%s\": line %lld lacks column \"%.100s\"; say what to do where values are missing: drop such rows, keep them (NaN), or "
-            "put the mean or a constant%s",
+            "read \"%s\": line %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: drop them, keep "
+            "them (NaN), or put the mean or a constant%s",
             path_.c_str(), ll(lines_[row]), growing.column.name.c_str(), options_.table.missing_note(growing.column.name));
       }
       if (!status.ok()) DTG_TRY(judge(status));
@@ -391,6 +448,7 @@ class Reader {
   Reservation held_;
   std::vector<Growing> columns_;
   std::unordered_map<std::string, size_t, BytesHash, std::equal_to<>> places_;
+  std::vector<std::string> others_;
   std::vector<int64_t> lines_;  // of each row
   std::vector<size_t> kept_;
 };
@@ -432,6 +490,7 @@ Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const Js
   all.table = options.table.with_label();
   DTG_ASSIGN(CsvTable table, parse_json_lines(text, path, all, left_out));
   if (schema) *schema = csv_schema_text(table, options.table.label);
+  tell_ordinals(table, options.table, "\"" + path + "\"");
   std::vector<Tensor> tensors;
   if (options.table.label.empty()) {
     for (const CsvColumn& column : table.columns) tensors.push_back(column.values);
@@ -441,8 +500,8 @@ Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const Js
   while (label < table.columns.size() && table.columns[label].name != options.table.label) ++label;
   const bool lacks_label = label == table.columns.size();
   if (lacks_label && !options.table.label_may_lack) {
-    return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns", path.c_str(), options.table.label.c_str(),
-                     table.columns.size());
+    return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns: %s", path.c_str(), options.table.label.c_str(),
+                     table.columns.size(), names_text(options.table.label, table.columns, &CsvColumn::name).c_str());
   }
   DTG_ASSIGN(Tensor features, pack_features(table, label));
   tensors.push_back(std::move(features));

@@ -34,6 +34,9 @@ class Reading {
   }
   // What was taken does not come back.
   void lose() { width_.store(0, std::memory_order_relaxed); }
+  // What its numbers mean: a schema of data/csv.h; empty where nobody knows. Transforms leave it.
+  const std::string& schema() const { return schema_; }
+  void set_schema(std::string schema) { schema_ = std::move(schema); }
   // Tensors per element, as it last was. Any thread: a second one that asks while this is in use is refused by what it does next.
   size_t width() const { return width_.load(std::memory_order_relaxed); }
 
@@ -55,6 +58,7 @@ class Reading {
 
  private:
   DatasetPtr data_;
+  std::string schema_;
   std::atomic<size_t> width_;
   DataPosition at_;
   bool begun_ = false;  // since the last restart; at_.epochs is valid

@@ -79,6 +79,7 @@ bool Step::remove(Waiter* waiter) {
 void Step::explain_lateness(const Status& why) {
   std::lock_guard hold(mutex_);
   if (cause_.code() != Code::deadline_exceeded || why.code() != Code::deadline_exceeded || std::exchange(explained_, true)) return;
+  if (cause_.message().find(why.message()) != std::string::npos) return;
   const Origin& known = cause_.origin();
   cause_ = Status(cause_.code(), cause_.message() + "; " + why.message(), why.origin())
                .at_node(known.node)

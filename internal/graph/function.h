@@ -109,6 +109,7 @@ class Function final : public RefCounted {
 // Calls fn(const Function&) for each function that a node calls.
 template <class Fn>
 void for_each_function(const Node& node, Fn&& fn) {
+  if (!node.op->takes_functions()) return;
   for (const Attr& attr : node.attrs) {
     if (const auto* one = attr.value.get<FunctionRef>()) {
       if (*one) fn(*one->get());

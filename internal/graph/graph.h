@@ -7,11 +7,14 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <vector>
 
@@ -30,6 +33,7 @@ struct ValueInfo {
   // A resource: type of what it holds, and `shape` is the shape of what it holds.
   DType held = DType::invalid;
   PartialShape shape;
+  bool operator==(const ValueInfo&) const = default;
 };
 
 struct Node {
@@ -174,6 +178,9 @@ class Graph : public RefCounted {
     Ref<DeviceFunction> function;  // or this
     size_t inside = 0;             // scopes of the stack that lie outside that function; 0 when there is none
   };
+  struct MergedDevice {
+    std::string outer, inner, both;
+  };
   struct NameScope {
     std::string text;
     Status status;
@@ -192,13 +199,28 @@ class Graph : public RefCounted {
   struct Draft {
     Node node;
     std::string name;
-    std::vector<Attr> attrs;
+    uint32_t name_hash = 0;
+    std::vector<Attr> attrs;  // empty where they are those of a node before
+    AttrLists::Signature signature = 0;
     std::vector<char> given;        // which attributes are decided
     std::vector<ValueInfo> inputs;  // what is known of them
     std::vector<ValueInfo> outputs;
     std::vector<NodeId> controls, colocate;
     std::vector<Tensor> known;
     NameChange counted;  // by the name: of a node that is refused it is counted back
+  };
+  // Room for the nodes of a chunk, which are made as they are added: what nobody wrote to costs no memory.
+  class NodeMemory {
+   public:
+    NodeMemory() = default;
+    explicit NodeMemory(size_t nodes) : bytes_(new std::byte[nodes * sizeof(Node)]) {}
+    explicit operator bool() const { return bytes_ != nullptr; }
+    void* at(size_t i) { return bytes_.get() + i * sizeof(Node); }
+    const Node& operator[](size_t i) const { return *std::launder(reinterpret_cast<const Node*>(bytes_.get() + i * sizeof(Node))); }
+
+   private:
+    static_assert(std::is_trivially_destructible_v<Node> && alignof(Node) <= alignof(std::max_align_t));
+    std::unique_ptr<std::byte[]> bytes_;
   };
   struct NameHash {
     using is_transparent = void;
@@ -215,9 +237,10 @@ class Graph : public RefCounted {
   void find_known();
   NodeId publish(const NodeSpec& spec);
   std::string_view keep_device(std::string_view device);
+  std::span<const ValueInfo> keep_outputs();
   void append_prefix(std::string& name) const;
   std::string scope_text(std::string_view name) const;
-  void make_free(std::string& name);
+  uint32_t make_free(std::string& name);
   void make_scope_free(std::string& scope);
   void count_up(int& counter);
 
@@ -226,8 +249,8 @@ class Graph : public RefCounted {
   const OpTable* const ops_;
   const uint32_t tag_;
   std::atomic<uint32_t> count_{0};
-  std::array<std::unique_ptr<Node[]>, kChunks> chunks_;  // a chunk is set before its first node is published
-  mutable std::mutex mutex_;                             // guards everything below
+  std::array<NodeMemory, kChunks> chunks_;  // a chunk is set before its first node is published
+  mutable std::mutex mutex_;                // guards everything below
   Arena arena_;
   NameTable names_;
   NodeId open_mark_ = kNoNode;
@@ -237,6 +260,9 @@ class Graph : public RefCounted {
   std::vector<NameChange> name_changes_;             // since the first of them began
   std::vector<std::pair<NodeId, NodeId>> nameless_;  // first and last + 1 of what failed trials left
   std::string_view last_device_;                     // in the arena; the next node mostly asks for the same
+  std::span<const ValueInfo> last_outputs_;          // in the arena; the next node mostly gives the same
+  std::array<MergedDevice, 4> merged_;               // the last few in turn: a program opens the same scopes again and again
+  size_t next_merged_ = 0;
   Scopes scopes_;
   Draft draft_;
   std::string function_name_;

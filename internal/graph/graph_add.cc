@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "graph/device_name.h"
 #include "graph/infer.h"
 #include "graph/known.h"
 #include "graph/planned.h"
@@ -15,14 +14,13 @@ namespace {
 
 // How many values an argument stands for, from the attributes known so far; -1 when not known yet.
 int64_t arg_count(const ArgDef& arg, std::span<const Attr> attrs, std::span<const char> known) {
-  const std::string& key = arg.list_attr.empty() ? arg.number_attr : arg.list_attr;
-  if (key.empty()) return 1;
-  for (size_t i = 0; i < attrs.size(); ++i) {
-    if (attrs[i].name != key || !known[i]) continue;
-    if (const auto* types = attrs[i].value.get<std::vector<DType>>()) return static_cast<int64_t>(types->size());
-    if (const auto* number = attrs[i].value.get<int64_t>()) return *number;
-  }
-  return -1;
+  const int at = arg.list_at >= 0 ? arg.list_at : arg.number_at;
+  if (at < 0) return 1;
+  const auto i = static_cast<size_t>(at);
+  if (!known[i]) return -1;
+  if (const auto* types = attrs[i].value.get<std::vector<DType>>()) return static_cast<int64_t>(types->size());
+  const auto* const number = attrs[i].value.get<int64_t>();
+  return number ? *number : -1;
 }
 
 // Fills attributes that only the inputs can tell: T from an input's type, N from how many there are.
@@ -46,14 +44,12 @@ class Inference {
 
  private:
   DType type(size_t i) const { return graph_.info(inputs_[i]).dtype; }
-  Attr* open(std::string_view name) {
-    for (size_t i = 0; i < attrs_.size(); ++i) {
-      if (attrs_[i].name == name && !known_[i]) {
-        known_[i] = true;
-        return &attrs_[i];
-      }
-    }
-    return nullptr;
+  // Null where it is decided already, or there is none.
+  Attr* open(int at) {
+    const auto i = static_cast<size_t>(at);
+    if (at < 0 || known_[i]) return nullptr;
+    known_[i] = true;
+    return &attrs_[i];
   }
   // Values left for a list argument when every later argument is single.
   int64_t remaining(size_t at, size_t arg) const {
@@ -61,18 +57,14 @@ class Inference {
     return inputs_.size() >= at + later ? static_cast<int64_t>(inputs_.size() - at - later) : -1;
   }
   Status take(const ArgDef& arg, size_t at, size_t count) {
-    if (!arg.number_attr.empty()) {
-      if (Attr* number = open(arg.number_attr)) number->value = AttrValue(static_cast<int64_t>(count));
+    if (Attr* number = open(arg.number_at)) number->value = AttrValue(static_cast<int64_t>(count));
+    if (Attr* list = open(arg.list_at)) {
+      std::vector<DType> types;
+      for (size_t i = 0; i < count; ++i) types.push_back(type(at + i));
+      list->value = AttrValue(std::move(types));
     }
-    if (!arg.list_attr.empty()) {
-      if (Attr* list = open(arg.list_attr)) {
-        std::vector<DType> types;
-        for (size_t i = 0; i < count; ++i) types.push_back(type(at + i));
-        list->value = AttrValue(std::move(types));
-      }
-    } else if (!arg.type_attr.empty() && count > 0) {
-      if (Attr* t = open(arg.type_attr)) t->value = AttrValue(type(at));
-    }
+    if (count == 0) return {};
+    if (Attr* one = open(arg.type_at)) one->value = AttrValue(type(at));
     return {};
   }
   Status arity() const {
@@ -153,6 +145,10 @@ Status check_attr(const AttrDef& def, const AttrValue& value, const std::string&
 Status Graph::resolve_attrs(const NodeSpec& spec) {
   const OpDef& op = *draft_.node.op;
   const auto defs = op.attrs();
+  draft_.signature = spec.attrs.empty() ? AttrLists::signature(*this, spec.inputs) : 0;
+  // The commonest case: they are those of a node before, which were looked at.
+  draft_.node.attrs = attr_lists_.find(op, draft_.signature);
+  if (!draft_.node.attrs.empty()) return {};
   std::vector<Attr>& list = draft_.attrs;
   std::vector<char>& known = draft_.given;
   list.resize(defs.size());
@@ -181,13 +177,18 @@ Status Graph::resolve_attrs(const NodeSpec& spec) {
 namespace {
 constexpr int64_t kArgValuesMax = 0xffff;
 
+template <class T>
+const T* attr_at(const Node& node, int at) {
+  return node.attrs[static_cast<size_t>(at)].value.get<T>();
+}
+
 // Calls fn(arg, index in the list, expected type) for each flattened argument.
 template <class Fn>
 Status for_each_arg(std::span<const ArgDef> args, const Node& node, Fn&& fn) {
   for (const ArgDef& arg : args) {
-    const std::vector<DType>* types = arg.list_attr.empty() ? nullptr : &node.attr<std::vector<DType>>(arg.list_attr);
+    const std::vector<DType>* types = arg.list_at < 0 ? nullptr : attr_at<std::vector<DType>>(node, arg.list_at);
     int64_t count = types ? static_cast<int64_t>(types->size()) : 1;
-    if (!arg.number_attr.empty()) count = node.attr<int64_t>(arg.number_attr);
+    if (arg.number_at >= 0) count = *attr_at<int64_t>(node, arg.number_at);
     if (count < 0 || count > kArgValuesMax) {
       return invalid_argument("%s: %lld values for %s: at most %lld are possible; use several nodes", node.op->name().c_str(),
                               static_cast<long long>(count), arg.name.c_str(), static_cast<long long>(kArgValuesMax));
@@ -195,7 +196,7 @@ Status for_each_arg(std::span<const ArgDef> args, const Node& node, Fn&& fn) {
     for (int64_t i = 0; i < count; ++i) {
       DType dtype = arg.dtype;
       if (types) dtype = (*types)[static_cast<size_t>(i)];
-      else if (!arg.type_attr.empty()) dtype = node.attr<DType>(arg.type_attr);
+      else if (arg.type_at >= 0) dtype = *attr_at<DType>(node, arg.type_at);
       DTG_TRY(fn(arg, dtype));
     }
   }
@@ -294,80 +295,17 @@ void Graph::find_known() {
   if (std::ranges::none_of(draft_.known, [](const Tensor& tensor) { return tensor.valid(); })) draft_.known.clear();
 }
 
-// What a program writes may be the lenient form ("CPU:1"); the text of what was read then stands in the graph.
-static Result<DeviceName> read_device(std::string_view text) {
-  auto strict = DeviceName::parse(text);
-  if (strict.ok()) return strict;
-  auto lenient = DeviceName::parse_spec(text);
-  return lenient.ok() ? lenient : strict;
-}
-
-// The same for what is asked for one node, which can be no device's only by mistake.
-static Result<DeviceName> read_own_device(std::string_view text) {
-  auto strict = DeviceName::parse(text);
-  return strict.ok() ? strict : DeviceName::parse_given(text);
-}
-
-std::string_view Graph::keep_device(std::string_view device) {
-  if (device != last_device_) last_device_ = arena_.copy(device);
-  return last_device_;
-}
-
-Status Graph::resolve_device(const NodeSpec& spec) {
-  Node& node = draft_.node;
-  // Inside a colocation scope a node asks for what the other node asks; device scopes and the device function are for
-  // who stands by himself. Otherwise an update made under a worker's scope would contradict its variable on a ps.
-  const NodeId beside = scopes_.colocations.empty() ? kNoNode : scopes_.colocations.back();
-  if (beside != kNoNode && spec.device.empty()) {
-    node.device = this->node(beside).device;
-    return {};
+// Most nodes give what the node before gives, or what they take: one list then serves them all.
+std::span<const ValueInfo> Graph::keep_outputs() {
+  const std::span<const ValueInfo> fresh = draft_.outputs;
+  const auto is_same = [&](std::span<const ValueInfo> kept) { return std::ranges::equal(kept, fresh); };
+  if (fresh.empty()) return {};
+  if (is_same(last_outputs_)) return last_outputs_;
+  if (!draft_.node.inputs.empty()) {
+    const std::span<const ValueInfo> taken = node(draft_.node.inputs[0].node()).outputs;
+    if (is_same(taken)) return taken;
   }
-  // The common case: what a scope says, as it stands there.
-  if (spec.device.empty() && (scopes_.devices.empty() || (!scopes_.devices.back().function && scopes_.devices.back().inside == 0))) {
-    node.device = keep_device(scopes_.devices.empty() ? std::string_view() : std::string_view(scopes_.devices.back().device));
-    return {};
-  }
-  DTG_ASSIGN(const std::string device, device_in_scopes(spec));
-  node.device = keep_device(device);
-  return {};
-}
-
-// In a scope a job "*" is a name that goes before others, so the lenient form is tried first.
-static Result<DeviceName> read_scope(std::string_view text) {
-  auto lenient = DeviceName::parse_spec(text);
-  return lenient.ok() ? lenient : DeviceName::parse(text);
-}
-
-// `inner` where it says something, the scope `outer` for the rest.
-static Result<std::string> merge_devices(std::string_view outer, const Result<DeviceName>& inner) {
-  DTG_TRY(inner.status());
-  DTG_ASSIGN(DeviceName merged, read_scope(outer));
-  merged.merge(inner.value());
-  return merged.text();
-}
-
-// From the inside out: what the node asks for, then the scopes up to a function, what the function makes of it, and so on.
-Result<std::string> Graph::device_in_scopes(const NodeSpec& spec) {
-  const Node& node = draft_.node;
-  std::string device;
-  if (!spec.device.empty()) {
-    DTG_ASSIGN(device, merge_devices({}, read_own_device(spec.device)));
-  }
-  for (size_t open = scopes_.devices.size(); open > 0;) {
-    const DeviceScope& scope = scopes_.devices[open - 1];
-    if (scope.function) {
-      DTG_ASSIGN(device, scope.function->place(*node.op, device, node.attrs));
-      --open;
-    } else {
-      if (device.empty()) {
-        device = scope.device;
-      } else {
-        DTG_ASSIGN(device, merge_devices(scope.device, read_device(device)));
-      }
-      open = scope.inside;
-    }
-  }
-  return device;
+  return last_outputs_ = arena_.copy(fresh);
 }
 
 // From here on nothing can fail but memory, and the count says last that the node is there.
@@ -376,23 +314,22 @@ NodeId Graph::publish(const NodeSpec& spec) {
   const uint32_t shifted = id / kFirstChunk + 1;
   const auto chunk = static_cast<size_t>(std::bit_width(shifted) - 1);
   const uint32_t start = kFirstChunk * ((1u << chunk) - 1);
-  if (!chunks_[chunk]) chunks_[chunk].reset(new Node[size_t{kFirstChunk} << chunk]);
-  Node& node = chunks_[chunk][id - start];
-  node = draft_.node;
+  if (!chunks_[chunk]) chunks_[chunk] = NodeMemory(size_t{kFirstChunk} << chunk);
+  Node& node = *new (chunks_[chunk].at(id - start)) Node(draft_.node);
   node.name = arena_.copy(draft_.name);
   node.location = arena_.copy(spec.location);
   node.inputs = arena_.copy(spec.inputs);
   node.controls = arena_.copy(std::span<const NodeId>(draft_.controls));
   node.colocate = arena_.copy(std::span<const NodeId>(draft_.colocate));
-  node.outputs = arena_.copy(std::span<const ValueInfo>(draft_.outputs));
-  node.attrs = attr_lists_.keep(*node.op, draft_.attrs);
+  node.outputs = keep_outputs();
+  if (!draft_.attrs.empty()) node.attrs = attr_lists_.keep(*node.op, draft_.attrs, draft_.signature);
   // Tensors have destructors: the list is an object of the arena.
   if (!draft_.known.empty()) node.known = *arena_.make<std::vector<Tensor>>(std::move(draft_.known));
   if (const AttrValue* const extends = node.find_attr(kExtendsAttr); extends && *extends->get<int64_t>() >= 0) {
     extensions_.emplace(static_cast<NodeId>(*extends->get<int64_t>()), id);
     extended_.store(true, std::memory_order_release);
   }
-  names_.add(id);
+  names_.add(id, draft_.name_hash);
   count_.store(id + 1, std::memory_order_release);
   return id;
 }
@@ -428,6 +365,7 @@ Status Graph::resolve(const NodeSpec& spec) {
   Node& node = draft_.node;
   node = {};
   draft_.name.clear();
+  draft_.attrs.clear();
   draft_.counted = {};
   const Status resolved = [&]() -> Status {
     node.op = ops_->find(spec.op);
@@ -480,24 +418,6 @@ Result<NodeId> Graph::add_here(const NodeSpec& spec) {
   auto added = resolved.ok() ? Result<NodeId>(publish(spec)) : Result<NodeId>(resolved);
   draft_.attrs.clear();  // holds no tensor of the caller's any longer
   return added;
-}
-
-void Graph::push_device(std::string_view device) {
-  const std::lock_guard lock(mutex_);
-  auto& open = scopes_.devices;
-  DeviceScope scope{std::string(device), {}, 0};
-  if (!device.empty()) {
-    if (!open.empty()) scope.inside = open.back().function ? open.size() : open.back().inside;
-    // An unreadable name is kept as it is; placing reports it with the node.
-    auto merged = merge_devices(open.empty() ? std::string_view() : std::string_view(open.back().device), read_scope(device));
-    if (merged.ok()) scope.device = merged.take();
-  }
-  open.push_back(std::move(scope));
-}
-
-void Graph::push_device_function(Ref<DeviceFunction> function) {
-  const std::lock_guard lock(mutex_);
-  scopes_.devices.push_back({{}, std::move(function), 0});
 }
 
 void Graph::push_controls(std::span<const NodeId> nodes) {

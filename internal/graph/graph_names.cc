@@ -35,24 +35,27 @@ void Graph::count_up(int& counter) {
   ++counter;
 }
 
-// The name, or the first of name_1, name_2, ... that nobody has.
-void Graph::make_free(std::string& name) {
+// The name, or the first of name_1, name_2, ... that nobody has; answers its hash.
+uint32_t Graph::make_free(std::string& name) {
   // One that has counted says that the name is taken: it is the commonest case, and the table need not be asked.
   auto counter = name_counters_.find(std::string_view(name));
   if (counter == name_counters_.end() || counter->second == 0) {
-    if (names_.find(name) == kNoNode) return;
+    const uint32_t hash = NameTable::hash_of(name);
+    if (names_.find(name, hash) == kNoNode) return hash;
     if (counter == name_counters_.end()) counter = name_counters_.emplace(name, 0).first;
   }
   name += '_';
   const size_t base = name.size();
   char digits[12];
   draft_.counted = {&counter->second, counter->second};
-  do {
+  for (;;) {
     count_up(counter->second);
     const char* const end = std::to_chars(digits, digits + sizeof digits, counter->second).ptr;
     name.resize(base);
     name.append(digits, static_cast<size_t>(end - digits));
-  } while (names_.find(name) != kNoNode);
+    const uint32_t hash = NameTable::hash_of(name);
+    if (names_.find(name, hash) == kNoNode) return hash;
+  }
 }
 
 // Nothing at the root, which an empty scope goes back to.
@@ -80,13 +83,14 @@ Status Graph::resolve_name(const NodeSpec& spec) {
     const std::string_view op = draft_.node.op->name();
     name += op.substr(std::min(op.find_first_not_of('_'), op.size()));
     DTG_TRY(scope);
-    make_free(name);
+    draft_.name_hash = make_free(name);
     return name.size() <= kNameMax ? Status() : check_name(name);
   }
   name += spec.name;
   DTG_TRY(scope);
   DTG_TRY(check_name(name));
-  if (names_.find(name) == kNoNode) return {};
+  draft_.name_hash = NameTable::hash_of(name);
+  if (names_.find(name, draft_.name_hash) == kNoNode) return {};
   return invalid_argument("node \"%s\" exists already; choose another name or leave it empty", name.c_str());
 }
 

@@ -6,18 +6,14 @@
 #include "graph/graph.h"
 
 namespace dtg {
-namespace {
 
-uint32_t hash_of(std::string_view name) {
+uint32_t NameTable::hash_of(std::string_view name) {
   const size_t hash = std::hash<std::string_view>()(name);
   return static_cast<uint32_t>(hash ^ hash >> 32);
 }
 
-}  // namespace
-
-NodeId NameTable::find(std::string_view name) const {
+NodeId NameTable::find(std::string_view name, uint32_t hash) const {
   if (entries_.empty()) return kNoNode;
-  const uint32_t hash = hash_of(name);
   for (size_t at = hash;; ++at) {
     const Entry& entry = entries_[at & (entries_.size() - 1)];
     if (entry.node == kNoNode) return kNoNode;
@@ -25,9 +21,9 @@ NodeId NameTable::find(std::string_view name) const {
   }
 }
 
-void NameTable::add(NodeId node) {
+void NameTable::add(NodeId node, uint32_t hash) {
   if (2 * (count_ + 1) > entries_.size()) grow();
-  place({hash_of(graph_.node(node).name), node});
+  place({hash, node});
   ++count_;
 }
 

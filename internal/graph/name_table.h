@@ -16,10 +16,12 @@ class NameTable {
  public:
   explicit NameTable(const Graph& graph) : graph_(graph) {}
 
+  static uint32_t hash_of(std::string_view name);
   // kNoNode when there is none.
-  NodeId find(std::string_view name) const;
-  // A node that is in the graph, under a name that is not in the table.
-  void add(NodeId node);
+  NodeId find(std::string_view name) const { return find(name, hash_of(name)); }
+  NodeId find(std::string_view name, uint32_t hash) const;
+  // A node that is in the graph, under a name of that hash that is not in the table.
+  void add(NodeId node, uint32_t hash);
   // One that is in the table; its name is free. Asks for no memory.
   void remove(NodeId node);
 

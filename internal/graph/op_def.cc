@@ -292,6 +292,12 @@ OpDef&& OpDef::doc(const char* text) && {
   return std::move(*this);
 }
 
+// -1 where no attribute has that name, or none is named.
+int OpDef::place_of(std::string_view attr) const {
+  const auto at = std::ranges::find(attrs_, attr, &AttrDef::name);
+  return at == attrs_.end() ? -1 : static_cast<int>(at - attrs_.begin());
+}
+
 const AttrDef* OpDef::find_attr(std::string_view name) const {
   for (const AttrDef& attr : attrs_) {
     if (attr.name == name) return &attr;
@@ -341,6 +347,14 @@ void OpTable::add(OpDef&& def) {
         arg.type_attr.clear();
       }
     }
+    for (ArgDef& arg : *list) {
+      arg.type_at = def.place_of(arg.type_attr);
+      arg.number_at = def.place_of(arg.number_attr);
+      arg.list_at = def.place_of(arg.list_attr);
+      if (!arg.number_attr.empty() && arg.number_at < 0) {
+        def.status_ = internal_error("op %s: \"%s\" is not an attribute", def.name_.c_str(), arg.number_attr.c_str());
+      }
+    }
   }
   if (def.status_.ok() && !def.shape_) def.status_ = internal_error("op %s has no shape function", def.name_.c_str());
   if (def.status_.ok() && !def.gradient_declared_) {
@@ -352,6 +366,8 @@ void OpTable::add(OpDef&& def) {
     if (status_.ok()) status_ = def.status_;
     return;
   }
+  def.takes_functions_ = std::ranges::any_of(
+      def.attrs_, [](const AttrDef& attr) { return attr.kind == AttrKind::function || attr.kind == AttrKind::list_function; });
   auto kept = std::make_unique<OpDef>(std::move(def));
   kept->number_ = static_cast<uint32_t>(ops_.size());
   const std::string_view name = kept->name();

@@ -83,7 +83,10 @@ struct ArgDef {
   std::string type_attr;         // the attribute that holds it
   std::string number_attr;       // "N * T": that many values of one type
   std::string list_attr;         // a list(type) attribute: one value per entry
-  int rank_min = 0;              // contract, checked at build and at prepare
+  int type_at = -1;              // which of the op's attributes these are, once it is in a table; -1: none
+  int number_at = -1;
+  int list_at = -1;
+  int rank_min = 0;  // contract, checked at build and at prepare
   int rank_max = kRankMax;
   Access access = Access::undeclared;  // of a resource
 };
@@ -154,6 +157,8 @@ class OpDef {
   bool is_transient() const { return transient_; }
   bool is_judge() const { return judges_; }
   bool is_repeating() const { return repeats_; }
+  // Has an attribute that is a function, or a list of them.
+  bool takes_functions() const { return takes_functions_; }
   // Of the k-th value that a node takes, which is a resource; list arguments take none with an effect.
   Access access_of(size_t input) const;
   bool forwards(size_t input, size_t output) const;
@@ -170,6 +175,7 @@ class OpDef {
  private:
   void arg(std::vector<ArgDef>& list, std::string_view spec, Contract contract);
   Status check_effects() const;
+  int place_of(std::string_view attr) const;
   std::string name_;
   std::string doc_;
   std::vector<ArgDef> inputs_;
@@ -191,6 +197,7 @@ class OpDef {
   bool transient_ = false;
   bool judges_ = false;
   bool repeats_ = false;
+  bool takes_functions_ = false;
   bool differentiable_ = false;
   bool gradient_declared_ = false;
   friend class OpTable;

@@ -10,7 +10,7 @@ namespace dtg {
 namespace {
 
 std::optional<int32_t> known(const Ir& ir, const IrNode& node, std::string_view name) {
-  const std::span<const ArgDef> args = node.node->op->inputs();
+  const std::span<const ArgDef> args = node.op->inputs();
   const auto at = static_cast<size_t>(std::ranges::find(args, name, &ArgDef::name) - args.begin());
   if (at >= args.size() || at >= node.inputs.size() || !ir.values[node.inputs[at]].is_known()) return {};
   return static_cast<int32_t>(ir.constant(ir.values[node.inputs[at]]).int_at(0));

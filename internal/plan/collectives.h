@@ -14,7 +14,7 @@ struct CollectiveKeys {
   std::optional<int32_t> size, group, instance;
 };
 // Its members do it together: an op that reaches beyond its task.
-inline bool is_collective(const IrNode& node) { return node.node->op->capability() == Capability::net; }
+inline bool is_collective(const IrNode& node) { return node.op->capability() == Capability::net; }
 CollectiveKeys collective_keys(const Ir& ir, const IrNode& node);
 
 // Of the whole plan, to groups of tasks. An error where a run would wait for a device that takes no part in it, and inside functions.

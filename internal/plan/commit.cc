@@ -44,7 +44,7 @@ class WritesOnly {
       inputs.push_back(here);
     }
     NodeSpec spec;
-    spec.op = node.node->op->name();
+    spec.op = node.op->name();
     spec.name = node.node->name;
     spec.location = node.node->location;
     spec.device = context_.placer->devices()[node.device].text;
@@ -181,7 +181,7 @@ class Joiner {
     std::erase_if(attrs, [](const Attr& attr) { return attr.name == OpDef::kCommitAttr; });
     attrs.push_back({OpDef::kCommitAttr, AttrValue(is_inside() ? context_.strand : strands_++)});
     made->attrs = ir_.attr_lists.keep(*made->op, attrs);
-    node.node = made;
+    node.stand_for(made, true);
   }
 
   void follow(uint32_t n, uint32_t last) {
@@ -197,7 +197,7 @@ class Joiner {
   void forget_pins() {
     for (IrNode& node : ir_.nodes) {
       node.pin = kNone;
-      node.unpins = {};
+      node.unpins = 0;
     }
     ir_.pins = 0;
   }
@@ -255,7 +255,7 @@ class Joiner {
     attrs.push_back({"record", AttrValue(record)});
     made->attrs = ir_.attr_lists.keep(op, attrs);
     IrNode node;
-    node.node = made;
+    node.stand_for(made, true);
     node.inputs = ir_.arena.copy(operands);
     node.controls = ir_.arena.copy(controls);
     node.target = node.controlled = true;

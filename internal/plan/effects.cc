@@ -30,7 +30,7 @@ class EffectFinder {
     find_collectives();
     if (reads_.empty() && records_.empty() && !collectives_) return std::move(found_);
     find_lookers();
-    commits_ = std::ranges::any_of(ir_.nodes, [](const IrNode& node) { return !node.dead && node.node->op->role() == Role::commit; });
+    commits_ = std::ranges::any_of(ir_.nodes, [](const IrNode& node) { return !node.dead && node.op->role() == Role::commit; });
     prepare_waits();
     for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
       if (ir_.nodes[n].dead) continue;
@@ -95,7 +95,7 @@ class EffectFinder {
   // Which resource a handle names, and which read's memory a value is (or may be).
   void follow_memory(uint32_t n) {
     IrNode& node = ir_.nodes[n];
-    const OpDef& op = *node.node->op;
+    const OpDef& op = *node.op;
     if (op.role() == Role::argument) return;
     if (op.role() == Role::handle) {
       resource_of_[node.outputs[0]] = resource_named(node);
@@ -107,7 +107,7 @@ class EffectFinder {
       memory_of_[node.outputs[0]] = node.pin;
       return;
     }
-    if (!op.forwards_any() && !calls_functions(*node.node)) return;
+    if (!op.forwards_any() && !calls_functions(node)) return;
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       if (ir_.values[node.outputs[o]].info->dtype == DType::resource) {
         follow_resource(node, o);
@@ -131,7 +131,7 @@ class EffectFinder {
   }
 
   bool reads_a_resource(const IrNode& node) const {
-    return !node.inputs.empty() && !node.outputs.empty() && node.node->op->access_of(0) == Access::read;
+    return !node.inputs.empty() && !node.outputs.empty() && node.op->access_of(0) == Access::read;
   }
 
   void find_lookers() {
@@ -157,7 +157,7 @@ class EffectFinder {
 
   // What waits for others in the run: a dequeue, a full queue. What is sent goes as the peer takes it; but behind a gate no write may wait
   // for that either.
-  bool may_wait(const IrNode& node) const { return node.blocking() && (commits_ || node.node->op->role() != Role::send); }
+  bool may_wait(const IrNode& node) const { return node.blocking() && (commits_ || node.op->role() != Role::send); }
 
   void prepare_waits() {
     uint32_t count = 0;
@@ -258,9 +258,12 @@ class EffectFinder {
       add_edge(read, n);
       if (release(reads_[ir_.nodes[read].pin], n)) unpins.push_back(read);
     }
-    const std::span<uint32_t> before = ir_.nodes[n].unpins;
-    unpins.insert(unpins.end(), before.begin(), before.end());
-    ir_.nodes[n].unpins = ir_.arena.copy(std::span<const uint32_t>(unpins));
+    if (!unpins.empty()) {
+      const std::span<const uint32_t> before = ir_.unpins_of(ir_.nodes[n]);
+      unpins.insert(unpins.end(), before.begin(), before.end());
+      ir_.nodes[n].unpins = static_cast<uint32_t>(ir_.unpins.size());
+      ir_.unpins.push_back(ir_.arena.copy(std::span<const uint32_t>(unpins)));
+    }
     record.reads.clear();
     record.peeks.clear();
     record.last_write = n;

@@ -104,7 +104,7 @@ Result<Emitter::Verdict> Emitter::infer(const IrNode& node) {
   // Where operands were open, the shape function has not seen all that it checks, even if it knew the results.
   const auto open = [&](uint32_t v) { return ir_.values[v].dynamic(); };
   if (std::ranges::none_of(node.inputs, open) && std::ranges::none_of(node.outputs, open)) {
-    if (is_made(node.node)) DTG_TRY(check_made(node));
+    if (node.made) DTG_TRY(check_made(node));
     return Verdict::done;
   }
   open_inputs_.clear();
@@ -131,7 +131,7 @@ Status Emitter::check_made(const IrNode& node) {
   DTG_TRY(infer_node(*node.node, open_inputs_, inferred_, constant, &lookup));
   for (size_t o = 0; o < inferred_.size(); ++o) {
     if (!inferred_[o].shape.complete() || inferred_[o].shape == outputs_[o]->shape) continue;
-    return internal_error("the planner made %s of \"%s\": its output %zu would be %s instead of %s", node.node->op->name().c_str(),
+    return internal_error("the planner made %s of \"%s\": its output %zu would be %s instead of %s", node.op->name().c_str(),
                           std::string(node.node->name).c_str(), o, inferred_[o].shape.text().c_str(), outputs_[o]->shape.text().c_str());
   }
   return {};
@@ -194,7 +194,7 @@ Status Emitter::prepare(uint32_t n, Instructions& chunk) {
   for (const ValueInfo* output : outputs_) DTG_TRY(kernel_.add_output(*output));
   Lookup lookup{this, &node};
   kernel_.constants(constant, &lookup);
-  if (context_.committing == Committing::logged && calls_functions(*node.node)) {
+  if (context_.committing == Committing::logged && calls_functions(node)) {
     kernel_.hand_over(name_arguments(context_, ir_, node));
   }
   DTG_TRY(kernel_.prepare(*row));
@@ -256,12 +256,12 @@ bool Emitter::is_worth_a_look(uint32_t segment, const Touched& here) {
 // A kernel with an effect must come to its end, unless all of it is a draw; one that calls functions may hold such kernels, and those
 // inside speak for themselves. What may have to wait leaves by itself where it only reads (exec/update.cc), and nowhere else.
 bool Emitter::may_be_cut(const IrNode& node, const Touched& here) const {
-  const OpDef& op = *node.node->op;
+  const OpDef& op = *node.op;
   // How long strings and draws take, their bytes do not tell.
   if (!here.texts && !here.open && !op.is_draw() && here.bytes < kCutBytes) return false;
   const bool reads = op.is_stateful() && only_reads(op);
   if ((op.is_stateful() && !op.is_draw() && !reads) || (!kernel_.sync_fn() && !reads)) return false;
-  return !calls_functions(*node.node);
+  return !calls_functions(node);
 }
 
 // Memory of the results, and until when the operands are read. A read that pins hands out memory that is not of the run,
@@ -401,9 +401,9 @@ void Emitter::append(Instructions& chunk, SyncFn fn, const void* args, std::span
 }
 
 void Emitter::append_unpins(const IrNode& node, Instructions& chunk) {
-  if (node.unpins.empty()) return;
+  if (node.unpins == 0) return;
   std::vector<uint32_t> pins;
-  for (uint32_t read : node.unpins) pins.push_back(ir_.nodes[read].pin);
+  for (uint32_t read : ir_.unpins_of(node)) pins.push_back(ir_.nodes[read].pin);
   auto* args = output_.arena->make<UnpinArgs>();
   args->pins = output_.arena->copy(std::span<const uint32_t>(pins));
   append(chunk, run_unpin, args, {}, {}, node.node);

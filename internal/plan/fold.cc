@@ -10,7 +10,7 @@ Status fold(const PlanContext& context, Ir& ir) {
     if (context.is_checkpoint(n)) DTG_TRY(context.check_time());
     IrNode& node = ir.nodes[n];
     if (node.dead || node.outputs.empty() || ir.all_known(node)) continue;
-    if (node.node->op->is_stateful()) continue;
+    if (node.op->is_stateful()) continue;
     std::vector<Tensor> known = evaluate_node(context, ir, node);
     for (size_t o = 0; o < known.size(); ++o) {
       if (!known[o].valid()) continue;

@@ -24,12 +24,12 @@ class Fuser {
     for (uint32_t n = 0; n < count; ++n) {
       if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());
       const IrNode& node = ir_.nodes[n];
-      if (!node.dead && !node.barrier && node.node->op->fuse_fn()) node.node->op->fuse_fn()(rewriter_, n);
+      if (!node.dead && !node.barrier && node.op->fuse_fn()) node.op->fuse_fn()(rewriter_, n);
     }
     // From the back, so that a chain is taken at its end and grows towards its operands.
     for (uint32_t n = count; chain_op_ && n-- > 0;) {
       if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());
-      if (ir_.nodes[n].node->op->role() == Role::reduction) close_chain(n);
+      if (ir_.nodes[n].op->role() == Role::reduction) close_chain(n);
       else if (is_element(n)) fuse_chain(n, 2);
     }
     if (rewriter_.changed()) sweep(ir_);
@@ -55,8 +55,8 @@ class Fuser {
   // A node that computes each element of its result from one element of each operand, all broadcast by NumPy's rules.
   bool is_element(uint32_t n) const {
     const IrNode& node = ir_.nodes[n];
-    if (node.dead || node.barrier || node.outputs.size() != 1 || !context_.kernels->is_element(*node.node->op)) return false;
-    if (node.node->op->is_stateful()) return false;
+    if (node.dead || node.barrier || node.outputs.size() != 1 || !context_.kernels->is_element(*node.op)) return false;
+    if (node.op->is_stateful()) return false;
     const IrValue& out = ir_.values[node.outputs[0]];
     if (out.dynamic() || out.is_known() || node.inputs.empty() || node.inputs.size() > cpu::kElementOperands) return false;
     DType types[cpu::kElementOperands];
@@ -64,7 +64,7 @@ class Fuser {
       if (ir_.values[node.inputs[i]].dynamic()) return false;
       types[i] = ir_.values[node.inputs[i]].info->dtype;
     }
-    return context_.kernels->find_element(*node.node->op, {types, node.inputs.size()}, out.info->dtype) != nullptr &&
+    return context_.kernels->find_element(*node.op, {types, node.inputs.size()}, out.info->dtype) != nullptr &&
            has_default_attrs(*node.node);
   }
 
@@ -109,7 +109,7 @@ class Fuser {
       if (at == chain.inputs.end()) at = chain.inputs.insert(at, input);
       operands[count++] = at - chain.inputs.begin();
     }
-    chain.ops.push_back(ir_.nodes[n].node->op->name());
+    chain.ops.push_back(ir_.nodes[n].op->name());
     chain.types.push_back(ir_.values[ir_.nodes[n].outputs[0]].info->dtype);
     chain.operands.insert(chain.operands.end(), operands, operands + count);
     return static_cast<int64_t>(chain.ops.size()) - 1;
@@ -149,11 +149,11 @@ class Fuser {
   // A reduction takes the chain before it along, by its own rule; even one op is worth it, for then its result is never written.
   void close_chain(uint32_t n) {
     const IrNode& node = ir_.nodes[n];
-    if (node.dead || node.barrier || !node.node->op->fuse_fn()) return;
+    if (node.dead || node.barrier || !node.op->fuse_fn()) return;
     const uint32_t producer = rewriter_.sole_producer(node.inputs[0], n);
     if (producer == kNone || !is_element(producer)) return;
     fuse_chain(producer, 1);
-    node.node->op->fuse_fn()(rewriter_, n);
+    node.op->fuse_fn()(rewriter_, n);
   }
 
   const PlanContext& context_;

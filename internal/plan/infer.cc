@@ -164,9 +164,9 @@ class Inferrer {
   }
 
   void find_values(const IrNode& node) {
-    if (node.node->op->is_stateful() || node.outputs.empty()) return;
+    if (node.op->is_stateful() || node.outputs.empty()) return;
     // The common node has operands that nobody knows yet, and no value function.
-    const ValueFn fn = node.node->op->value_fn();
+    const ValueFn fn = node.op->value_fn();
     const bool computable = !node.inputs.empty() && std::ranges::all_of(node.inputs, [&](uint32_t v) { return ir_.values[v].is_known(); });
     if (!fn && !computable) return;
     known_.assign(node.outputs.size(), Tensor());

@@ -31,11 +31,11 @@ void sweep(Ir& ir) {
       const IrValue& value = ir.values[o];
       return value.uses > 0 || (value.fetches > 0 && (node.gated || !value.is_known()));
     });
-    if (!waited_for && !read && !node.node->op->is_stateful()) {
+    if (!waited_for && !read && !node.op->is_stateful()) {
       node.dead = true;
       continue;
     }
-    node.barrier = node.node->op->role() == Role::nothing || is_given(node.node->op->role()) || ir.all_known(node);
+    node.barrier = node.op->role() == Role::nothing || is_given(node.op->role()) || ir.all_known(node);
     for (uint32_t input : node.inputs) {
       if (ir.waits_for(node, ir.values[input])) ++ir.values[input].uses;
     }
@@ -63,7 +63,7 @@ void append_node(std::string& text, const Ir& ir, uint32_t n) {
     if (ir.values[node.outputs[o]].is_known()) text += " known";
     if (ir.values[node.outputs[o]].fetches > 0) text += " fetched";
   }
-  text += (node.outputs.empty() ? "" : " = ") + node.node->op->name() + "(";
+  text += (node.outputs.empty() ? "" : " = ") + node.op->name() + "(";
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (i) text += ", ";
     append_operand(text, ir, node.inputs[i]);
@@ -77,7 +77,7 @@ void append_node(std::string& text, const Ir& ir, uint32_t n) {
   else if (node.phase > 0) text += " phase " + std::to_string(node.phase);
   if (node.event >= 0) text += " event " + std::to_string(node.event);
   if (node.pin != kNone) text += " pin " + std::to_string(node.pin);
-  for (uint32_t read : node.unpins) text += " unpins " + std::to_string(ir.nodes[read].pin);
+  for (uint32_t read : ir.unpins_of(node)) text += " unpins " + std::to_string(ir.nodes[read].pin);
   if (node.target) text += " target";
   if (node.barrier) text += " barrier";
   if (node.dynamic) text += " dynamic";

@@ -13,6 +13,7 @@
 
 #include "device/accelerator.h"
 #include "exec/kernel.h"
+#include "graph/function.h"
 #include "graph/graph.h"
 #include "plan/event_set.h"
 
@@ -57,11 +58,11 @@ struct IrValue {
 
 struct IrNode {
   const Node* node = nullptr;  // of the graph, or a private one that a rule made; its own inputs are never looked at
+  const OpDef* op = nullptr;   // its op: most passes ask for no more of it, and it lies elsewhere
   const KernelRow* row = nullptr;
   std::span<uint32_t> inputs;    // values
   std::span<uint32_t> outputs;   // values
   std::span<uint32_t> controls;  // nodes that must be done first
-  std::span<uint32_t> unpins;    // reads whose pins are over when this write begins
   uint32_t device = 0;           // where it was placed
   uint32_t lane = 0;             // the device that it runs on
   uint32_t space = 0;            // whose memory its kernel works in
@@ -70,7 +71,9 @@ struct IrNode {
   uint32_t position = 0;  // in Ir::order
   uint32_t phase = 0;     // a write: the commit it belongs to; others: commits whose effects they may see
   uint32_t pin = kNone;   // a read: number of its pin
+  uint32_t unpins = 0;    // in Ir::unpins: reads whose pins are over when this write begins
   int32_t event = -1;     // blocking: the event of its end
+  bool made = false;      // `node` is a private one
   bool dead = false;      // folded, fused or not needed
   bool dynamic = false;   // a shape it needs or gives depends on data, or it comes after such a node
   bool target = false;
@@ -83,7 +86,14 @@ struct IrNode {
   bool strand = false;  // a call whose writes cannot be one unit: its functions have units of their own
 
   bool blocking() const { return waits; }
+  void stand_for(const Node* of, bool is_made) {
+    node = of;
+    op = of->op;
+    made = is_made;
+  }
 };
+
+inline bool calls_functions(const IrNode& node) { return node.op->takes_functions() && calls_functions(*node.node); }
 
 struct IrSegment {
   std::vector<uint32_t> nodes;   // in order
@@ -117,10 +127,11 @@ struct Ir {
   std::vector<IrNode> nodes;
   std::vector<IrValue> values;
   std::vector<Tensor> constants;
-  std::vector<uint32_t> feeds;    // values, in the order of the request
-  std::vector<uint32_t> fetches;  // values, in the order of the request
-  std::vector<uint32_t> order;    // live nodes as they run
-  std::vector<IrCommit> commits;  // where they are logged, by phase
+  std::vector<uint32_t> feeds;                        // values, in the order of the request
+  std::vector<uint32_t> fetches;                      // values, in the order of the request
+  std::vector<uint32_t> order;                        // live nodes as they run
+  std::vector<IrCommit> commits;                      // where they are logged, by phase
+  std::vector<std::span<const uint32_t>> unpins{{}};  // the first is of those that end no pin
   std::vector<IrSegment> segments;
   std::vector<HandOver> hand_overs;      // by node
   std::vector<uint32_t> raisers;         // event -> the node that raises it
@@ -134,6 +145,7 @@ struct Ir {
     return static_cast<uint32_t>(values.size() - 1);
   }
   const Tensor& constant(const IrValue& value) const { return constants[value.known]; }
+  std::span<const uint32_t> unpins_of(const IrNode& node) const { return unpins[node.unpins]; }
   void set_known(uint32_t value, Tensor tensor) {
     IrValue& at = values[value];
     if (!at.info->shape.complete()) at.info = arena.make<ValueInfo>(ValueInfo{at.info->dtype, at.info->held, PartialShape(tensor.shape())});

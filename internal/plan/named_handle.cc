@@ -11,7 +11,7 @@ uint32_t origin_of_handle(const Ir& ir, uint32_t value) {
   while (at != kNone && ir.values[at].producer != kNone) {
     const IrValue& now = ir.values[at];
     const IrNode& from = ir.nodes[now.producer];
-    if (from.node->op->role() == Role::handle && from.inputs.empty()) return at;
+    if (from.op->role() == Role::handle && from.inputs.empty()) return at;
     uint32_t next = kNone;
     bool several = false;
     for_each_source(*from.node, from.inputs.size(), now.output, [&](size_t i) {
@@ -33,7 +33,7 @@ NamedHandle name_handle(const PlanContext& context, const Ir& ir, uint32_t value
   }
   const IrNode& maker = ir.nodes[origin.producer];
   NamedHandle handle;
-  handle.op = maker.node->op;
+  handle.op = maker.op;
   handle.node = maker.node->name;
   handle.device = context.placer->devices()[maker.device].text;
   handle.location = maker.node->location;

@@ -99,7 +99,7 @@ class Cutter {
       controls.push_back(here);
     }
     NodeSpec spec;
-    spec.op = node.barrier ? name_of(Role::nothing) : std::string_view(node.node->op->name());
+    spec.op = node.barrier ? name_of(Role::nothing) : std::string_view(node.op->name());
     spec.name = node.node->name;
     spec.location = node.node->location;
     spec.device = context_.placer->devices()[node.device].text;
@@ -127,7 +127,7 @@ class Cutter {
 
   // An effect that nothing in the plan waits for any longer, because what did is known without it.
   bool acts_unasked(const IrNode& node) const {
-    return node.node->op->is_stateful() && !node.controlled &&
+    return node.op->is_stateful() && !node.controlled &&
            std::ranges::all_of(node.outputs, [&](uint32_t v) { return ir_.values[v].uses == 0 && ir_.values[v].fetches == 0; });
   }
 

@@ -11,13 +11,13 @@ namespace {
 // Does whoever comes after it wait for others? Not for what is sent, which goes as the peer takes it, nor for what arrives, whose
 // phase is known. A strand that writes is a row of units of its own.
 bool ends_a_phase(const IrNode& node) {
-  const Role role = node.node->op->role();
+  const Role role = node.op->role();
   if (node.write && node.strand) return true;
   return node.blocking() && role != Role::send && role != Role::receive;
 }
 
 uint32_t first_phase(const IrNode& node) {
-  return node.node->op->role() == Role::receive ? static_cast<uint32_t>(node.node->attr<int64_t>("phase")) : 0;
+  return node.op->role() == Role::receive ? static_cast<uint32_t>(node.node->attr<int64_t>("phase")) : 0;
 }
 
 struct Inside {
@@ -77,7 +77,7 @@ void find_kernels(const PlanContext& context, Ir& ir) {
     if (node.dead || node.barrier) continue;
     node.row = context.kernels->find(*node.node, context.placer->devices()[node.device].type);
     node.waits = node.row && node.row->mode == KernelMode::blocking;
-    if (!calls_functions(*node.node)) continue;
+    if (!calls_functions(node)) continue;
     const Inside inside = look_inside(context, *node.node);
     node.strand = inside.apart;
     node.waits |= inside.waits || was_told(*node.node);

@@ -65,7 +65,7 @@ class PlanMaker {
   // A write of one row copies all of a variable that somebody reads.
   bool may_copy_much(const IrNode& node) const {
     constexpr int64_t kBytes = int64_t{256} << 10;
-    const bool writes = std::ranges::any_of(node.node->op->inputs(), [](const ArgDef& input) {
+    const bool writes = std::ranges::any_of(node.op->inputs(), [](const ArgDef& input) {
       return input.access != Access::undeclared && input.access != Access::read && input.access != Access::peek;
     });
     return writes && std::ranges::any_of(node.inputs, [&](uint32_t v) {
@@ -81,7 +81,7 @@ class PlanMaker {
     const auto is_brief = [](const Instruction& each) { return !each.looks_at_clock && each.event < 0; };
     const auto is_more = [&](uint32_t n) {
       const IrNode& node = ir_.nodes[n];
-      return node.node->op->role() == Role::commit || node.node->op->role() == Role::committed || calls_functions(*node.node);
+      return node.op->role() == Role::commit || node.op->role() == Role::committed || calls_functions(node);
     };
     return std::ranges::all_of(program_.instructions, is_brief) && std::ranges::none_of(ir_.order, is_more);
   }

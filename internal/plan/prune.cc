@@ -134,6 +134,7 @@ class Pruner {
     stack_.reserve(kSmall);
     needed_.assign(graph_.node_count(), false);
     at_.assign(needed_.size(), kNone);
+    values_at_.assign(needed_.size(), kNone);
     for (NodeId target : request_.targets) need(target);
     for (Value fetch : request_.fetches) {
       if (!is_fed(fetch)) need(fetch.node());
@@ -188,7 +189,10 @@ class Pruner {
         if (at_[other] == kNone) DTG_TRY(add(other));
       }
       DTG_TRY(add(chain.back()));
-      for (NodeId one : chain) at_[one] = at_[chain.back()];
+      for (NodeId one : chain) {
+        at_[one] = at_[chain.back()];
+        values_at_[one] = values_at_[chain.back()];
+      }
       return {};
     }
     return add(id);
@@ -198,7 +202,7 @@ class Pruner {
 
   uint32_t value_of(Value value) const {
     if (const uint32_t* const fed = fed_.find(value.id)) return *fed;
-    return ir_.nodes[at_[value.node()]].outputs[value.output()];
+    return values_at_[value.node()] + value.output();
   }
 
   Status add(NodeId id) {
@@ -212,7 +216,7 @@ class Pruner {
     }
     const auto number = static_cast<uint32_t>(ir_.nodes.size());
     IrNode& made = ir_.nodes.emplace_back();
-    made.node = &node;
+    made.stand_for(&node, false);
     list_.clear();
     for (Value input : node.inputs) list_.push_back(value_of(input));
     made.inputs = ir_.arena.copy(std::span<const uint32_t>(list_));
@@ -222,6 +226,7 @@ class Pruner {
     }
     made.controls = ir_.arena.copy(std::span<const uint32_t>(list_));
     list_.clear();
+    const auto first = static_cast<uint32_t>(ir_.values.size());
     for (uint32_t o = 0; o < node.outputs.size(); ++o) {
       IrValue value;
       value.producer = number;
@@ -231,6 +236,7 @@ class Pruner {
     }
     made.outputs = ir_.arena.copy(std::span<const uint32_t>(list_));
     at_[id] = number;
+    values_at_[id] = first;
     return {};
   }
 
@@ -243,7 +249,8 @@ class Pruner {
   std::vector<bool> needed_;
   size_t needed_count_ = 0;
   std::vector<NodeId> stack_;
-  std::vector<uint32_t> at_;  // graph node -> node
+  std::vector<uint32_t> at_;         // graph node -> node
+  std::vector<uint32_t> values_at_;  // graph node -> its first value, which the others follow
   std::vector<uint32_t> list_;
 };
 

@@ -67,7 +67,7 @@ void IrRewriter::replace(uint32_t n, const OpDef& op, std::span<const uint32_t> 
   made->inputs = {};
   made->controls = {};
   made->known = {};
-  node.node = made;
+  node.stand_for(made, true);
   node.row = nullptr;
   for (uint32_t gone : absorbed) {
     for (uint32_t input : ir_.nodes[gone].inputs) unread(input, gone);

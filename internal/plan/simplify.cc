@@ -19,7 +19,7 @@ class Simplifier {
       if (ir_.nodes[n].dead) continue;
       rewriter_.resolve_operands(n);
       if (!is_pure(ir_.nodes[n])) continue;
-      const RewriteFn rule = ir_.nodes[n].node->op->simplify_fn();
+      const RewriteFn rule = ir_.nodes[n].op->simplify_fn();
       if (rule) rule(rewriter_, n);
       if (!ir_.nodes[n].dead) merge(n);
     }
@@ -29,11 +29,11 @@ class Simplifier {
 
  private:
   bool is_pure(const IrNode& node) const {
-    return !node.barrier && !node.outputs.empty() && !node.node->op->is_stateful() && node.controls.empty() && !ir_.all_known(node);
+    return !node.barrier && !node.outputs.empty() && !node.op->is_stateful() && node.controls.empty() && !ir_.all_known(node);
   }
 
   uint64_t hash_of(const IrNode& node) const {
-    uint64_t hash = node.node->op->number() + 1;
+    uint64_t hash = node.op->number() + 1;
     for (uint32_t input : node.inputs) hash = (hash ^ key_of(input)) * 0x9e3779b97f4a7c15ull;
     return hash ^ (hash >> 32);
   }
@@ -55,8 +55,7 @@ class Simplifier {
   }
 
   bool same(const IrNode& a, const IrNode& b) const {
-    if (a.node->op != b.node->op || a.node->device != b.node->device || !a.node->colocate.empty() || !b.node->colocate.empty())
-      return false;
+    if (a.op != b.op || a.node->device != b.node->device || !a.node->colocate.empty() || !b.node->colocate.empty()) return false;
     return std::ranges::equal(a.inputs, b.inputs, [&](uint32_t x, uint32_t y) { return same_value(x, y); }) &&
            std::ranges::equal(a.node->attrs, b.node->attrs, [](const Attr& x, const Attr& y) { return dtg::same_value(x.value, y.value); });
   }

@@ -130,7 +130,7 @@ class Splitter {
     made->controls = {};
     made->known = {};
     IrNode node;
-    node.node = made;
+    node.stand_for(made, true);
     const uint32_t stream = space != 0 ? space : from.space;
     node.device = node.lane = lanes_[stream - 1];
     node.space = stream;

@@ -2,6 +2,8 @@
 // checkpoints.h for threads.
 #include <algorithm>
 
+#include "base/sha256.h"
+#include "data/csv.h"
 #include "session/checkpoints.h"
 #include "strategy/replicas.h"
 
@@ -9,6 +11,7 @@ namespace dtg {
 namespace {
 
 constexpr const char* kPlace = "data:";
+constexpr const char* kHash = "sha256:";
 
 Json::Array array(const std::vector<std::string>& texts) { return {texts.begin(), texts.end()}; }
 
@@ -106,11 +109,28 @@ Status Checkpoints::put(const RestoredSet& set, const Fit& fit, Restored& restor
   return session_->run({.feeds = assign.feeds, .feed_tensors = assign.pointers(), .fetches = {}, .targets = assign.targets}, {});
 }
 
+// A schema is the host's vocabularies too, and each set would hold them once more: of a long one the hash must do.
+std::string Checkpoints::kept_schema(const Reading& data) {
+  constexpr size_t kBytes = size_t{1} << 20;
+  const std::string& schema = data.schema();
+  return schema.size() <= kBytes ? schema : kHash + sha256(schema).hex();
+}
+
+// How the data differ from those of the set, by what schemas tell; sets of older days have none.
+std::string Checkpoints::is_other(const RestoredSet& set, const Data& data) {
+  const std::string* const before = find_text(set.manifest.metadata, kSchema + data.name);
+  const std::string now = kept_schema(*data.reading);
+  if (!before || now.empty() || *before == now) return "";
+  const bool hashed = before->starts_with(kHash) || now.starts_with(kHash);
+  return hashed ? "its schema is another one, which is too long to be kept and compared name by name" : is_other_data(*before, now);
+}
+
 // Where a set says that a data set stood; where it does not, `why`.
 std::optional<DataPosition> Checkpoints::place_in(const RestoredSet& set, const Data& data, std::string* why) {
   const Tensor* const saved = set.find(kPlace + data.name);
   const std::string* const text = find_text(set.manifest.metadata, kPlace + data.name);
   if (!saved || !text || saved->dtype() != DType::i64 || saved->shape().rank() != 1 || saved->count() < 1) *why = "it is not in the set";
+  else if (std::string other = is_other(set, data); !other.empty()) *why = "it is other data than training had: " + other;
   else if (*text != data.reading->text()) *why = "it was \"" + *text + "\" and is \"" + data.reading->text() + "\"";
   if (!why->empty()) return std::nullopt;
   const int64_t* const numbers = saved->as<int64_t>();

@@ -186,6 +186,8 @@ Status Checkpoints::take_places(Taken& taken) const {
     DTG_ASSIGN(Tensor tensor, Tensor::of<int64_t>(Shape::of({static_cast<int64_t>(numbers.size())}), numbers));
     taken.tensors.push_back({kPlace + data.name, std::move(tensor), TensorRole::data, "", ""});
     taken.metadata.emplace_back(kPlace + data.name, data.reading->text());
+    if (std::string schema = kept_schema(*data.reading); !schema.empty())
+      taken.metadata.emplace_back(kSchema + data.name, std::move(schema));
   }
   return {};
 }

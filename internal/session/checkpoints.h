@@ -115,6 +115,9 @@ class Checkpoints final : public RefCounted {
   Status put(const RestoredSet& set, const Fit& fit, Restored& restored);
   RestoreOptions reading(Restored& restored);
   Status put_places(const RestoredSet& set, int64_t steps, Restored& restored);
+  static constexpr const char* kSchema = "schema:";
+  static std::string kept_schema(const Reading& data);
+  static std::string is_other(const RestoredSet& set, const Data& data);
   static std::optional<DataPosition> place_in(const RestoredSet& set, const Data& data, std::string* why);
   Status move(const Data& data, const DataPosition& place) const;
   Status follow(Restored& restored);

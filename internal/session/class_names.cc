@@ -50,6 +50,14 @@ Result<std::string> class_list(const std::vector<std::string>& names) {
   return Json(Json::Array(names.begin(), names.end())).text();
 }
 
+Status check_classes(const TextPairs& texts, const std::string& output, const ValueInfo& info) {
+  const std::string* const own = output.empty() ? nullptr : text_of(texts, classes_key(output));
+  const size_t count = own ? read_list(*own).size() : 0;
+  if (count == 0 || tells_apart(info, count)) return {};
+  return invalid_argument("name classes: %zu names for the output \"%s\", which is %s%s; give one name for each class that it tells apart",
+                          count, output.c_str(), dtype_name(info.dtype), info.shape.text().c_str());
+}
+
 std::vector<std::string> class_names(const TextPairs& texts, std::string_view output, const ValueInfo* info) {
   if (const std::string* const own = output.empty() ? nullptr : text_of(texts, classes_key(output))) return read_list(*own);
   std::vector<std::string> names;

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "graph/extract.h"
 #include "nn/adopt.h"
+#include "session/class_names.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
@@ -204,8 +205,17 @@ Status check_export(const Model& model, const ModelExport& what) {
   return part_of(model, what).status();
 }
 
+Status check_classes(const Graph& graph, const TextPairs& metadata, const std::vector<Endpoint>& endpoints) {
+  for (const Endpoint& each : endpoints) {
+    if (each.input || graph.node(each.value.node()).outputs.empty()) continue;
+    DTG_TRY(check_classes(metadata, each.name, graph.info(each.value)));
+  }
+  return {};
+}
+
 Status export_model(const Model& model, Session& session, const ModelExport& what, const TextPairs& metadata, const std::string& path) {
   DTG_TRY(check_export(model, what));
+  DTG_TRY(check_classes(model.graph(), metadata, what.endpoints).with_context("export a model"));
   DTG_ASSIGN(const Served part, part_of(model, what));
   DTG_ASSIGN(std::vector<NamedTensor> tensors, values_of(part, session));
   std::map<NodeId, Tensor> frozen;

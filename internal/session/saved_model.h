@@ -27,6 +27,9 @@ struct ModelExport {
   std::vector<std::pair<Value, Tensor>> fixed = {};
 };
 
+// What the texts say of the classes of these outputs fits them; INVALID_ARGUMENT where it does not.
+Status check_classes(const Graph& graph, const TextPairs& metadata, const std::vector<Endpoint>& endpoints);
+
 // Would it be written? What export_model says, but for the session and the disk.
 Status check_export(const Model& model, const ModelExport& what);
 

@@ -8,6 +8,17 @@
 
 namespace dtg {
 
+Result<NamedVariable> counting_variable(Model& model, std::string_view name, int64_t count, NodeId beside) {
+  if (const NamedVariable* const known = model.find(name)) return *known;
+  return model.add_variable({.name = std::string(name),
+                             .dtype = DType::f64,
+                             .shape = Shape::of({count}),
+                             .initializer = Initializer::zeros(),
+                             .trainable = false,
+                             .colocate = beside,
+                             .absolute = true});
+}
+
 ElasticSteps::ElasticSteps(Graph& graph, const NamedVariable& step, const Replication& replication, const NamedVariable* ledger,
                            NodeId home)
     : graph_(graph), build_(graph), step_(step), replication_(replication), home_(home) {

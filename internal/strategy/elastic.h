@@ -13,6 +13,9 @@
 
 namespace dtg {
 
+// The model's variable of that name, in which updates count: a float64 for each of so many.
+Result<NamedVariable> counting_variable(Model& model, std::string_view name, int64_t count, NodeId beside);
+
 class ElasticSteps {
  public:
   // `ledger`: by element, how often it has been in an update; null where none are dealt. `home`: a node on the worker.

@@ -200,38 +200,13 @@ class Replicas {
 
   // Whose contributions were applied how often counts a variable, in the update itself and as what is counted with a moving mean is.
   Status add_members(std::span<const VariableGradient> own) {
-    constexpr const char* kName = "sync/contributions";
-    if (const NamedVariable* const known = model_.find(kName)) {
-      contributions_ = *known;
-    } else {
-      DTG_ASSIGN(contributions_, model_.add_variable({.name = kName,
-                                                      .dtype = DType::f64,
-                                                      .shape = Shape::of({replication_.total}),
-                                                      .initializer = Initializer::zeros(),
-                                                      .trainable = false,
-                                                      .colocate = own[0].variable.handle.node(),
-                                                      .absolute = true}));
+    DTG_ASSIGN(contributions_, counting_variable(model_, "sync/contributions", replication_.total, own[0].variable.handle.node()));
+    // It is read with the count of steps, so it counts in the commit of that.
+    if (replication_.elements > 0) {
+      DTG_ASSIGN(ledger_, counting_variable(model_, "sync/dealt", replication_.elements, step_.handle.node()));
     }
-    if (replication_.elements > 0) DTG_TRY(add_ledger());
     steps_.emplace(graph_, step_, replication_, ledger_ ? &*ledger_ : nullptr, home_);
     return steps_->status();
-  }
-
-  // In the commit of the count of steps, as it is read with that.
-  Status add_ledger() {
-    constexpr const char* kName = "sync/dealt";
-    if (const NamedVariable* const known = model_.find(kName)) {
-      ledger_ = *known;
-      return {};
-    }
-    DTG_ASSIGN(ledger_, model_.add_variable({.name = kName,
-                                             .dtype = DType::f64,
-                                             .shape = Shape::of({replication_.elements}),
-                                             .initializer = Initializer::zeros(),
-                                             .trainable = false,
-                                             .colocate = step_.handle.node(),
-                                             .absolute = true}));
-    return {};
   }
 
   // A step that was cut short may be made once more: an accumulator takes the last of a worker's contributions to a step and none to one

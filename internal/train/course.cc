@@ -31,7 +31,7 @@ void Course::settle() {
 Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, Data validation, Options options) {
   std::unique_ptr<Course> course(new Course(std::move(trainer), std::move(data), std::move(validation), std::move(options)));
   DTG_TRY(course->check());
-  DTG_TRY(course->trainer_->give_first_values());
+  DTG_TRY(course->trainer_->give_first_values(true));
   if (!course->options_.directory.empty()) DTG_TRY(course->open_directory());
   // A checkpoint has brought the data to its place.
   if (!course->resumed_) DTG_TRY(Trainer::begin_epoch(*course->data_.reading));
@@ -39,6 +39,7 @@ Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, D
   // Last, as a course that could not begin changes nothing.
   if (course->found_rate_) course->trainer_->set_rate(*course->found_rate_);
   course->begin_watch();
+  course->tell_what_is_not_kept();
   course->begun_ns_ = course->clock_.monotonic_ns();
   return course;
 }

@@ -137,6 +137,7 @@ class Course final : private Checkpoints::Companion {
   Status check_model();
   Status write_weights(const char* file);
   Status write_model();
+  void tell_what_is_not_kept() const;
   Status log_epoch();
   Event event(Kind kind, const char* text = "") const;
   void stop_now(std::string why);

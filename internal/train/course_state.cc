@@ -262,6 +262,13 @@ Status Course::write_model() {
   return export_model(trainer_->model(), trainer_->session(), what.value(), options_.metadata, directory_->file("model.dtg"));
 }
 
+// At the end it would be too late to mend.
+void Course::tell_what_is_not_kept() const {
+  if (!directory_ || trainer_->output_count() == 0) return;
+  const auto what = trainer_->exported();
+  if (!what.ok()) warn("this fit will not write model.dtg at its end, only weights: " + what.status().message());
+}
+
 Status Course::keep_best() {
   const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
   DTG_ASSIGN(std::vector<Tensor> values, values_of(*trainer_, weights));

@@ -45,20 +45,26 @@ Result<Tensor> join(const std::vector<std::vector<Tensor>>& batches, size_t outp
 
 }  // namespace
 
-Result<ModelExport> Trainer::exported() const {
-  if (options_.outputs.empty()) return failed_precondition("export a model: the trainer was made without outputs");
-  ModelExport what;
+std::vector<Endpoint> Trainer::endpoints() const {
+  std::vector<Endpoint> all;
   const Graph& graph = model_->graph();
   for (size_t i = 0; i < options_.inputs; ++i) {
     const Value value = options_.feeds[i];
     const bool named = i < options_.input_names.size();
-    what.endpoints.push_back({named ? options_.input_names[i] : std::string(graph.node(value.node()).name), value, true});
+    all.push_back({named ? options_.input_names[i] : std::string(graph.node(value.node()).name), value, true});
   }
   for (size_t i = 0; i < options_.outputs.size(); ++i) {
     const bool named = i < options_.output_names.size();
     const std::string plain = i == 0 ? "output" : "output_" + std::to_string(i);
-    what.endpoints.push_back({named ? options_.output_names[i] : plain, options_.outputs[i], false});
+    all.push_back({named ? options_.output_names[i] : plain, options_.outputs[i], false});
   }
+  return all;
+}
+
+Result<ModelExport> Trainer::exported() const {
+  if (options_.outputs.empty()) return failed_precondition("export a model: the trainer was made without outputs");
+  ModelExport what;
+  what.endpoints = endpoints();
   if (options_.training.valid()) what.fixed.emplace_back(options_.training, no_);
   DTG_TRY(check_export(*model_, what));
   return what;

@@ -112,12 +112,14 @@ Status Trainer::add_metric(std::string name, const Measured& metric) {
   return {};
 }
 
-Status Trainer::give_first_values() {
+Status Trainer::give_first_values(bool anew) {
   const size_t variables = model_->variables().size();
-  if (valued_ == variables) return {};
-  DTG_ASSIGN(const std::vector<Value> flags, ready_flags(*model_));
-  std::vector<Tensor> ready(flags.size());
-  DTG_TRY(session().run({.feeds = {}, .feed_tensors = {}, .fetches = flags, .targets = {}}, ready));
+  if (variables == 0 || (valued_ == variables && !anew)) return {};
+  if (ready_.size() != variables) {
+    DTG_ASSIGN(ready_, ready_flags(*model_));
+  }
+  std::vector<Tensor> ready(ready_.size());
+  DTG_TRY(session().run({.feeds = {}, .feed_tensors = {}, .fetches = ready_, .targets = {}}, ready));
   std::vector<NodeId> missing;
   for (size_t i = 0; i < ready.size(); ++i) {
     if (!ready[i].as<bool>()[0]) missing.push_back(model_->variables()[i].assign);

@@ -47,8 +47,9 @@ class Trainer final : public RefCounted {
   static Result<Ref<Trainer>> create(Ref<Model> model, Options options);
   // Before the first step, evaluation or prediction.
   Status add_metric(std::string name, const Measured& metric);
-  // To the variables that have none; those that have values keep them. Changes the graph.
-  Status give_first_values();
+  // To the variables that have none; those that have values keep them. Changes the graph. `anew`: also where they had some before, as the
+  // task that held them may have come back without.
+  Status give_first_values(bool anew = false);
 
   // One step. Adds to the metrics.
   Status step(std::span<const Tensor> element, Cancellation* cancellation, double* loss);
@@ -58,6 +59,8 @@ class Trainer final : public RefCounted {
   // The outputs for all of the data, one below the other.
   Result<std::vector<Tensor>> predict(Reading& data, Cancellation* cancellation);
 
+  // Inputs and outputs by the names that they have there.
+  std::vector<Endpoint> endpoints() const;
   // The model as predict() runs it, for a file: inputs and outputs by name, the switch of training off. FAILED_PRECONDITION or
   // UNIMPLEMENTED where it cannot be exported.
   Result<ModelExport> exported() const;
@@ -123,7 +126,8 @@ class Trainer final : public RefCounted {
   float rate_ = 0, first_rate_ = 0;
   Tensor rate_tensor_, yes_, no_;
   std::vector<NamedMetric> metrics_;
-  size_t valued_ = 0;  // how many variables are known to have a value
+  size_t valued_ = 0;         // how many variables are known to have a value
+  std::vector<Value> ready_;  // whether each of them has
   bool prepared_ = false;
   std::atomic<bool> stop_asked_{false};
   Call step_, rated_step_, test_, predict_, results_;

@@ -232,5 +232,41 @@ TEST_F(ClusterCheckpoint, AClientWhereThereIsNoChief) {
   }
 }
 
+// As WHEN_SOMETHING_DIES.md says: a first call finds that the server is another one, and a next one restores the newest set.
+TEST_F(ClusterCheckpoint, AResumeIsRepeatedUntilAServerThatCameBackEmptyIsThere) {
+  const std::string sockets = fresh(), directory = fresh();
+  make_private(sockets);
+  dtg_cluster* cluster = nullptr;
+  OK(dtg_cluster_parse(("ps=unix:" + sockets + "/p0").c_str(), DTG_STRLEN, &cluster));
+  auto ps = std::make_unique<Server>(cluster, "ps", 0);
+  Program client(nullptr);
+  client.global_step("/job:ps/task:0");
+  OK(dtg_session_connect(nullptr, ("unix:" + sockets + "/p0").c_str(), DTG_STRLEN, client.graph, nullptr, &client.session));
+  dtg_checkpoint_options options = DTG_CHECKPOINT_OPTIONS_INIT;
+  options.directory = directory.c_str();
+  dtg_checkpoint* mine = nullptr;
+  OK(dtg_checkpoint_open(client.model, client.session, &options, &mine));
+  OK(dtg_checkpoint_resume(mine, nullptr, nullptr));
+  OK(dtg_checkpoint_save(mine, 0, 0));
+  ps.reset();
+  ps = std::make_unique<Server>(cluster, "ps", 0);
+  dtg_cluster_release(cluster);
+  std::string told, failed;
+  for (int tries = 0; tries < 5 && told.empty(); ++tries) {
+    dtg_string* report = nullptr;
+    dtg_error* const error = dtg_checkpoint_resume(mine, nullptr, &report);
+    if (error) {
+      failed += std::string(dtg_code_name(dtg_error_code(error))) + ": " + dtg_error_message(error, nullptr) + "\n";
+      dtg_error_release(error);
+      continue;
+    }
+    told = dtg_string_data(report, nullptr);
+    dtg_string_release(report);
+  }
+  EXPECT_TRUE(failed.starts_with("ABORTED: ") && failed.find("was started anew") != std::string::npos) << failed;
+  EXPECT_NE(told.find("\"restored\""), std::string::npos) << told << failed;
+  dtg_checkpoint_release(mine);
+}
+
 }  // namespace
 }  // namespace outside

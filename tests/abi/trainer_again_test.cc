@@ -377,7 +377,8 @@ TEST_F(Trainer, EndsAtOnceWhereMoreIsOver) {
   Lab lab, straight;
   how.epochs = 3;
   fit(lab, how);
-  how.directory = nullptr;
+  how = DTG_FIT_INIT;
+  how.epochs = 3;
   fit(straight, how);
   EXPECT_TRUE(lab.bits() == straight.bits());
 }

@@ -267,7 +267,7 @@ TEST_F(Trainer, TellsItsCallbacks) {
                          "6"
                          "8");
   heard.fail = dtg_error_create(DTG_ABORTED, "enough of this", DTG_STRLEN);
-  how.directory = nullptr;
+  how = DTG_FIT_INIT;
   EXPECT_EQ(refused(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks), DTG_ABORTED, "a callback's error"),
             "enough of this");
 }
@@ -350,6 +350,45 @@ TEST_F(Trainer, FitsAtTheChiefOfACluster) {
     how.directory = directory.c_str();
     Lab lab(true, &chief), alone, refused_one(true, &other, DTG_UNIMPLEMENTED);
     OK(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, nullptr));
+    how.directory = nullptr;
+    OK(dtg_trainer_fit(alone.trainer, alone.train, alone.test, &how, nullptr));
+    EXPECT_TRUE(lab.bits() == alone.bits());
+  }
+  dtg_cluster_release(cluster);
+}
+
+// It is begun again until it finds the server that came back empty; from its first values, or from its newest checkpoint.
+TEST_F(Trainer, GoesOnWhenAServerCameBackEmpty) {
+  EXPECT_EQ(std::system(("mkdir -m 700 '" + run_ + "'").c_str()), 0);
+  dtg_cluster* cluster = nullptr;
+  const std::string at = "unix:" + run_ + "/";
+  OK(dtg_cluster_parse(("ps=" + at + "p;worker=" + at + "a").c_str(), DTG_STRLEN, &cluster));
+  {
+    auto ps = std::make_unique<outside::Server>(cluster, "ps", 0);
+    outside::Server chief(cluster, "worker", 0);
+    dtg_fit how = DTG_FIT_INIT;
+    const std::string directory = run_ + "/fit";
+    how.directory = directory.c_str();
+    Lab lab(true, &chief), alone;
+    const auto begin_again = [&] {
+      dtg_error* error = dtg_trainer_begin(lab.trainer, lab.train, lab.test, &how);
+      int tries = 0;
+      for (; error && dtg_error_code(error) == DTG_ABORTED && tries < 5; ++tries) {
+        dtg_error_release(error);
+        error = dtg_trainer_begin(lab.trainer, lab.train, lab.test, &how);
+      }
+      OK(error);
+      return tries;
+    };
+    OK(dtg_trainer_begin(lab.trainer, lab.train, lab.test, &how));
+    for (int epoch = 1; epoch <= 2; ++epoch) {
+      ps.reset();
+      ps = std::make_unique<outside::Server>(cluster, "ps", 0);
+      how.epochs = epoch;
+      EXPECT_GT(begin_again(), 0);
+      lab.finish();
+    }
+    EXPECT_TRUE(lab.summary().find("\"resumed\":true") != std::string::npos) << lab.summary();
     how.directory = nullptr;
     OK(dtg_trainer_fit(alone.trainer, alone.train, alone.test, &how, nullptr));
     EXPECT_TRUE(lab.bits() == alone.bits());

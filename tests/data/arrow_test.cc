@@ -382,6 +382,23 @@ TEST(Arrow, MeansConstantsLabelsAndVocabularies) {
 }
 
 // Each producer that is wrong is told so, and gets everything back.
+TEST(Arrow, NamesAreOfOneColumnEachAndShapesAsTheSchemaSays) {
+  const auto read = [](const char* second, const CsvOptions& options) {
+    Producer producer(1);
+    producer.tables = {2};
+    producer.column({.name = "x", .format = "l", .numbers = {1, 2}, .texts = {}});
+    producer.column({.name = second, .format = "l", .numbers = {1, 2}, .texts = {}});
+    ArrowArrayStream stream = producer.stream();
+    return make_arrow(stream, options).status();
+  };
+  EXPECT_EQ(read("x", {}).message(),
+            "read an Arrow stream: columns 1 and 2 (the first is 1) are both called \"x\"; name them apart, or say "
+            "which columns to read, without those");
+  CsvOptions options;
+  ASSERT_TRUE(read_csv_schema(R"({"rules": [{"name": "y", "shape": [3]}]})", options).ok());
+  EXPECT_NE(read("y", options).message().find("rows of column \"y\" have the shape [], and the schema says [3]"), std::string::npos);
+}
+
 TEST(Arrow, WhatCannotBeIsAnError) {
   const auto refused = [](Code code, const char* format, std::function<void(ArrayNode&)> spoil, int fails_at = -1) {
     Producer producer(3);

@@ -143,6 +143,28 @@ TEST(Csv, HeadersAreDetected) {
   EXPECT_EQ(csv("\n\na,b\n\n3,4\n\n").rows, 1);
 }
 
+TEST(Csv, TwoColumnsOfOneNameAreRefused) {
+  CsvOptions options;
+  const auto why = [&](const char* text) {
+    const Status status = parse_csv(text, "f", options).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << text;
+    return status.message();
+  };
+  EXPECT_EQ(
+      why("a,b, a \n1,2,3\n"),
+      "read \"f\": columns 1 and 3 (the first is 1) are both called \"a\"; name them apart, or say which columns to read, without those");
+  options.header = CsvHeader::yes;
+  EXPECT_NE(why("a,,\n1,2,3\n").find("columns 2 and 3 (the first is 1) have no name"), std::string::npos);
+  options.columns = {"b", "a"};
+  EXPECT_EQ(why("a,b,a\n1,2,3\n"), "read \"f\": columns 1 and 3 (the first is 1) are both called \"a\"; name them apart");
+  // Nobody asks for them.
+  options.columns = {"b"};
+  EXPECT_TRUE(parse_csv("a,b,a\n1,2,3\n", "f", options).ok());
+  options.columns = {};
+  options.header = CsvHeader::detect;
+  EXPECT_TRUE(parse_csv("1,1\n1,2\n", "f", options).ok()) << "these are no names";
+}
+
 TEST(Csv, MissingValuesByPolicy) {
   const char* text = "a,b\n1,x\n,y\n3,\n4,x\n";
   EXPECT_EQ(csv(text, {.missing = CsvMissing::keep}).columns[0].kind, CsvKind::real);

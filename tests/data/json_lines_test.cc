@@ -43,16 +43,19 @@ TEST(JsonLines, TypesAreFoundByName) {
 TEST(JsonLines, BadRowsAreNamedOrCounted) {
   expect_error("{\"a\": 1}\n{\"a\": }\n", Code::data_loss, "\"f\": line 2");
   expect_error("[1]\n", Code::data_loss, "line 1 is an array, not an object");
-  expect_error("{\"a\": 1}\n\n{\"a\": \"x\"}\n", Code::data_loss, "line 3 has a text in column \"a\"");
+  expect_error("{\"a\": 1}\n\n{\"a\": \"x\"}\n", Code::data_loss, "line 3 has \"x\" in column \"a\", where line 1 has a number; mend");
   expect_error("{\"a\": 1}\n{\"b\": 2}\n", Code::data_loss, "line 1 lacks column \"b\"");
   expect_error("{\"a\": 1}\n{\"a\": null}\n", Code::data_loss, "line 2 lacks column \"a\"");
-  expect_error("{\"a\": {\"b\": 1}}\n", Code::data_loss, "line 1 has an object in column \"a\"");
+  expect_error("{\"a\": {\"b\": 1}}\n", Code::data_loss, "line 1 has {\"b\":1}, an object, in column \"a\"; numbers, texts");
   expect_error("{\"a\": [1, \"b\"]}\n", Code::data_loss, "a list of something else than numbers");
   expect_error("{\"a\": [[1], [1, 2]]}\n", Code::data_loss, "whose parts differ in length");
   expect_error("{\"a\": [1, [2]]}\n", Code::data_loss, "whose parts differ in length");
   expect_error("{\"a\": [[1], 2]}\n", Code::data_loss, "whose parts differ in length");
-  expect_error("{\"a\": [1]}\n{\"a\": [1, 2]}\n", Code::data_loss, "a list of shape [2] in column \"a\"; rows before have [1] there");
-  expect_error("{\"a\": 1, \"a\": 2}\n", Code::data_loss, "line 1");
+  expect_error("{\"a\": [1]}\n{\"a\": [1, 2]}\n", Code::data_loss,
+               "line 2 has [1,2] in column \"a\", where line 1 has a list of shape [1]");
+  expect_error("{\"a\": [1]}\n{\"a\": 1}\n", Code::data_loss, "line 2 has 1 in column \"a\", where line 1 has a list of shape [1]");
+  expect_error("{\"a\": 1, \"b\": 0, \"a\": 2}\n", Code::data_loss,
+               "line 1: parse the row: not acceptable JSON: the key \"a\" occurs twice in one object: its members 1 and 3");
   expect_error("", Code::data_loss, "none of its 0 rows is left");
   JsonLinesOptions options;
   options.skip_bad = true;
@@ -64,8 +67,66 @@ TEST(JsonLines, BadRowsAreNamedOrCounted) {
   EXPECT_EQ(table.columns[0].values.as<int64_t>()[1], 2);
   EXPECT_EQ(bad.count, 4);
   ASSERT_EQ(bad.reasons.size(), 4u);
-  EXPECT_NE(bad.reasons[2].find("line 4 has a text in column \"a\""), std::string::npos) << bad.reasons[2];
+  EXPECT_NE(bad.reasons[2].find("line 4 has \"x\" in column \"a\""), std::string::npos) << bad.reasons[2];
   expect_error("{\n{\n", Code::data_loss, "none of its 2 rows is left; the first bad one: read \"f\": line 1", options);
+}
+
+TEST(JsonLines, ErrorsSayWhatToDo) {
+  expect_error("[{\"a\": 1},\n{\"a\": 2}]\n", Code::data_loss, "one object per line");
+  expect_error("a,b\n1,2\n", Code::data_loss, "tables with commas have a reader of their own");
+  expect_error("{\n  \"a\": 1\n}\n", Code::data_loss, "an object ends on the line on which it begins");
+  expect_error("{\"a\": NaN}\n", Code::data_loss, "write null for what is missing");
+  expect_error("{'a': 1}\n", Code::data_loss, "\"double quotes\"");
+  expect_error("\xff\xfe{", Code::data_loss, "UTF-16");
+  expect_error("PK\x03\x04{", Code::data_loss, "zip file");
+  expect_error("{\"a\": 0.5}\n{\"a\": 1e39}\n", Code::data_loss, "line 2 has 1e+39 in column \"a\", which is beyond the range of float32");
+  JsonLinesOptions options;
+  ASSERT_TRUE(
+      read_csv_schema(R"({"rules": [{"name": "a", "kind": "whole"}, {"name": "n", "names": ["cat", "dog"]}]})", options.table).ok());
+  expect_error("{\"a\": 0.5, \"n\": \"cat\"}\n", Code::data_loss,
+               "line 1 has 0.5 in column \"a\", which the schema says is of whole numbers", options);
+  expect_error("{\"a\": \"b\", \"n\": \"cat\"}\n", Code::data_loss, "line 1 has \"b\" in column \"a\", which the schema says is of numbers",
+               options);
+  expect_error("{\"a\": 1, \"n\": 2}\n", Code::data_loss, "which the schema says is of names, which are texts", options);
+  expect_error("{\"a\": 1, \"n\": \"dgo\"}\n", Code::data_loss,
+               "line 1 has \"dgo\" in column \"n\", which is none of its 2 names: did you mean \"dog\"? there are cat, dog", options);
+}
+
+// Those of a list are the list's, in another file too, where rows might all be longer.
+TEST(JsonLines, ASchemaKeepsTheShapesOfLists) {
+  const Scratch scratch;
+  JsonLinesOptions options;
+  options.table.label = "y";
+  LeftOut bad;
+  std::string schema;
+  const auto write = [&](const char* name, const char* text) { return scratch.write(name, text); };
+  ASSERT_TRUE(make_json_lines(system_disk(), write("a", "{\"x\": [[1, 2, 3], [4, 5, 6]], \"y\": 0}\n"), options, bad, &schema).ok());
+  EXPECT_NE(schema.find(R"("name":"x","kind":"real","shape":[2,3])"), std::string::npos) << schema;
+  JsonLinesOptions again;
+  ASSERT_TRUE(read_csv_schema(schema, again.table).ok());
+  const auto refused = [&](const char* text) { return make_json_lines(system_disk(), write("b", text), again, bad).status().message(); };
+  EXPECT_NE(refused("{\"x\": [[1, 2], [3, 4]], \"y\": 0}\n")
+                .find("line 1 has [[1,2],[3,4]] in column \"x\", which the schema says is of lists "
+                      "of shape [2,3]"),
+            std::string::npos);
+  EXPECT_NE(refused("{\"x\": 3, \"y\": 0}\n").find("lists of shape [2,3]"), std::string::npos);
+  // Where all of them are missing, they are still as long.
+  again.table.rules[0].missing = CsvMissing::keep;
+  CsvTable table = read("{\"x\": null, \"y\": 1}\n{\"x\": [[1, 2, 3], [4, 5, 6]], \"y\": 0}\n", again).take();
+  EXPECT_EQ(table.columns[0].values.text(), "float32[2,2,3]");
+  EXPECT_TRUE(std::isnan(table.columns[0].values.as<float>()[5]));
+  std::string again_schema;
+  ASSERT_TRUE(make_json_lines(system_disk(), write("c", "{\"x\": [[1, 2], [4, 5]], \"y\": 0}\n"), options, bad, &again_schema).ok());
+  EXPECT_EQ(schemas_differ(schema, again_schema), "column \"x\" has lists of shape [2,2] in it, and [2,3] in");
+  EXPECT_EQ(is_other_data(schema, again_schema), "column 1, \"x\", had rows of shape [2,3] and has [2,2]");
+  CsvOptions csv;
+  ASSERT_TRUE(read_csv_schema(schema, csv).ok());
+  EXPECT_NE(parse_csv("x,y\n1,2\n", "f", csv).status().message().find("a CSV file has none"), std::string::npos);
+  for (const char* const wrong : {"3", "[-1]", "[1.5]", "[1, 1, 1, 1, 1, 1, 1, 1, 1]", "[65536, 65536]", "{}"}) {
+    CsvOptions into;
+    const std::string text = std::string(R"({"rules": [{"name": "x", "shape": )") + wrong + "}]}";
+    EXPECT_NE(read_csv_schema(text, into).message().find("it is a list of the lengths"), std::string::npos) << wrong;
+  }
 }
 
 TEST(JsonLines, WhatIsMissing) {
@@ -91,7 +152,7 @@ TEST(JsonLines, WhatIsMissing) {
   options.table.columns = {"n"};
   expect_error(text, Code::invalid_argument, "it holds names", options);
   options.table.columns = {"nobody"};
-  expect_error(text, Code::not_found, "no column \"nobody\"; it has", options);
+  expect_error(text, Code::not_found, "no column \"nobody\" in any line: there are a, n, late", options);
 }
 
 TEST(JsonLines, ASchemaMeansTheSameElsewhere) {

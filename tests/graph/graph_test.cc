@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "graph/build.h"
 #include "ops/all.h"
@@ -182,6 +183,97 @@ TEST_F(GraphTest, DevicesOfNeighboursAreOneText) {
   EXPECT_EQ(graph->node(a.node()).device, "/device:CPU:1");
   EXPECT_EQ(graph->node(a.node()).device.data(), graph->node(b.node()).device.data());
   EXPECT_EQ(graph->node(c.node()).device, "");
+}
+
+// A graph remembers what the nodes before had, so that the next is made quickly; a graph that has only this node remembers nothing.
+class ByChance {
+ public:
+  ByChance(const OpTable& ops, unsigned seed) : random_(seed), ops_(ops), graph_(Graph::create(&ops).take()) {}
+
+  void run(int nodes) {
+    for (int i = 0; i < nodes && !::testing::Test::HasFailure(); ++i) {
+      if (upto(3) == 0) change_scope();
+      make_node();
+    }
+  }
+
+ private:
+  int upto(int most) { return std::uniform_int_distribution<int>(0, most)(random_); }
+
+  void change_scope() {
+    static const char* const names[] = {"/job:a", "cpu:0", "/device:CPU:1", "/job:b/task:1", "", "no device", "/task:2"};
+    if (!scopes_.empty() && upto(1) == 0) {
+      scopes_.pop_back();
+      ASSERT_TRUE(graph_->pop_device().ok());
+    } else {
+      scopes_.emplace_back(names[upto(6)]);
+      graph_->push_device(scopes_.back());
+    }
+  }
+
+  static Value placeholder(Graph& graph, DType dtype, const PartialShape& shape) {
+    const Attr attrs[] = {{"dtype", AttrValue(dtype)}, {"shape", AttrValue(shape)}};
+    return graph.value(graph.add({.op = "Placeholder", .attrs = attrs}).take());
+  }
+
+  void make_node() {
+    static constexpr DType types[] = {DType::f32, DType::f64, DType::i32};
+    const PartialShape shapes[] = {PartialShape::scalar(), PartialShape(Shape::of({2, 2})), PartialShape::unknown()};
+    static const char* const names[] = {"AddV2", "Neg", "AddN", "Pack", "MatMul", "Cast", "IdentityN", "Select", "ConcatV2", "Shape"};
+    const std::string op = names[upto(9)];
+    std::vector<std::pair<DType, PartialShape>> inputs;
+    const DType dtype = types[upto(2)];
+    for (int i = 0, count = upto(3); i < count; ++i) inputs.emplace_back(upto(9) ? dtype : types[upto(2)], shapes[upto(2)]);
+    std::vector<Attr> attrs;
+    if (op == "MatMul" && upto(1)) attrs.push_back({"transpose_b", AttrValue(upto(1) == 1)});
+    if (op == "Cast" || upto(9) == 0) attrs.push_back({"DstT", AttrValue(types[upto(2)])});
+    if (op == "Pack" && upto(1)) attrs.push_back({"axis", AttrValue(int64_t{upto(1)})});
+    if (op == "Shape" && upto(1)) attrs.push_back({"out_type", AttrValue(DType::i64)});
+    if (upto(5) == 0) attrs.push_back({"T", AttrValue(types[upto(2)])});
+    compare(op, inputs, attrs);
+  }
+
+  // Here, and in a graph of its own.
+  void compare(const std::string& op, const std::vector<std::pair<DType, PartialShape>>& inputs, std::span<const Attr> attrs) {
+    const Ref<Graph> alone = Graph::create(&ops_).take();
+    std::vector<Value> here, there;
+    for (const auto& [dtype, shape] : inputs) {
+      here.push_back(placeholder(*graph_, dtype, shape));
+      there.push_back(placeholder(*alone, dtype, shape));
+    }
+    for (const std::string& scope : scopes_) alone->push_device(scope);
+    const auto a = graph_->add({.op = op, .inputs = here, .attrs = attrs}), b = alone->add({.op = op, .inputs = there, .attrs = attrs});
+    ASSERT_EQ(a.ok(), b.ok()) << op << ": " << a.status().message() << b.status().message();
+    made_ += a.ok();
+    if (!a.ok()) return;
+    const Node &x = graph_->node(a.value()), &y = alone->node(b.value());
+    EXPECT_EQ(x.device, y.device);
+    EXPECT_TRUE(std::ranges::equal(x.outputs, y.outputs)) << op;
+    EXPECT_TRUE(std::ranges::equal(x.attrs, y.attrs, [](const Attr& m, const Attr& n) {
+      return m.name == n.name && same_value(m.value, n.value);
+    })) << op;
+    EXPECT_EQ(graph_->find(x.name), a.value());
+  }
+
+ public:
+  int made_ = 0;
+
+ private:
+  std::mt19937 random_;
+  const OpTable& ops_;
+  const Ref<Graph> graph_;
+  std::vector<std::string> scopes_;
+};
+
+TEST_F(GraphTest, ANodeIsWhatItWouldBeAlone) {
+  int made = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ByChance chance(graph->ops(), seed);
+    chance.run(200);
+    made += chance.made_;
+  }
+  EXPECT_GT(made, 500);
 }
 
 }  // namespace

@@ -69,8 +69,9 @@ DTG_API dtg_checkpoint *dtg_checkpoint_retain(dtg_checkpoint *checkpoint) DTG_NO
 DTG_API void dtg_checkpoint_release(dtg_checkpoint *checkpoint) DTG_NOEXCEPT;
 
 /* From now on each set holds where this data set stands, under `name` (1 to 64 letters, digits or ._-/), and a restore brings it there.
- * The data set is kept; it must have the stages, seeds and sources it had, and get no more transforms. Errors: INVALID_ARGUMENT,
- * ALREADY_EXISTS. Since 0.1. */
+ * The data set is kept; it must have the stages, seeds and sources it had, and get no more transforms. A set keeps its dtg_dataset_schema
+ * too, and a restore to data of other columns or names is FAILED_PRECONDITION, which says what differs, unless it is partial. Errors:
+ * INVALID_ARGUMENT, ALREADY_EXISTS. Since 0.1. */
 DTG_ERR dtg_checkpoint_add_data(dtg_checkpoint *checkpoint, const char *name, size_t name_len, dtg_dataset *dataset) DTG_NOEXCEPT;
 
 /* Start, or go on: restores the newest valid set; where there is none, gives the variables their first values. What the session has

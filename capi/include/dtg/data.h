@@ -99,17 +99,21 @@ enum {
  *
  *   {"name": "species", "kind": "names", "names": ["cat", "dog"], "missing": "drop"}
  *   {"name": "weight", "kind": "real", "missing": "constant", "value": 0}
+ *   {"name": "pixels", "kind": "real", "shape": [8, 8]}
  *
- * and only its "name" must be there. Kinds are "whole", "real" and "names"; "missing" is "refuse", "drop", "keep", "mean" (with a "value":
+ * and only its "name" must be there. Kinds are "whole", "real" and "names"; "shape" is that of the lists of a column of JSON lines or of an
+ * Arrow stream, whose rows must have it then; "missing" is "refuse", "drop", "keep", "mean" (with a "value":
  * that one, as of the training data) or "constant". The number of a name is its place among "names", and a name that is not among them is
  * INVALID_ARGUMENT. What `label` and `columns` of the options say goes before. */
 
 /* The rows of a CSV file, plain or gzip. Types are found by looking at whole columns: whole numbers are int64, other
  * numbers float32, anything else names, numbered in sorted order. A column of which nine of ten cells are numbers (three of four, where
  * they are fewer than 20) is refused with the line and the text of the first that is none, unless a schema gives the column a kind;
- * so are numbers with a comma, and numbers beyond float32. Two files may number one name
- * differently, so the second should be read with the first one's dtg_dataset_schema. `options` may be NULL. Errors: NOT_FOUND,
- * DATA_LOSS (also where no row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED; no such column is NOT_FOUND. Since 0.1. */
+ * so are numbers with a comma, and numbers beyond float32, and two columns of one name, unless neither is among those to read. Two files
+ * may number one name differently, so the second should be read with the first one's dtg_dataset_schema. Among the features beside a label
+ * names are measured by their numbers: a warning says which columns that became of, unless the schema gives them the kind "names". One
+ * column for each name is better as a rule (the op OneHot; RECIPES.md). `options` may be NULL. Errors: NOT_FOUND, DATA_LOSS (also where no
+ * row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED; no such column is NOT_FOUND. Since 0.1. */
 DTG_ERR dtg_dataset_csv(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_csv_options *options,
                         dtg_dataset **out) DTG_NOEXCEPT;
 
@@ -132,10 +136,11 @@ typedef struct dtg_json_lines_options {
 
 /* The rows of a file of JSON lines, one object per line, plain or gzip; the members of the objects are the columns. Whole numbers, true (1)
  * and false (0) are int64, other numbers float32, texts names, numbered in sorted order; lists of numbers, nested or not, are components
- * of that shape, which is the same in all rows. A member that is null or not there is missing. A row is bad where it is no JSON object,
- * lacks what may not be missing, or has something else in a column than rows before or the schema; the error, or dtg_dataset_bad_rows,
- * tells file, line and column. Blank lines are nothing. `options` may be NULL. dtg_dataset_schema tells what was found. Errors: NOT_FOUND
- * (no file, no such column), DATA_LOSS (a bad row; no row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
+ * of that shape, which is the same in all rows, and in other files that are read by the schema. A member that is null or not there is
+ * missing. A row is bad where it is no JSON object, has a member twice, lacks what may not be missing, or has something else in a column
+ * than rows before or the schema; the error, or dtg_dataset_bad_rows, tells file, line, column and what stands there. Texts among features
+ * are told as those of CSV files are. Blank lines are nothing. `options` may be NULL. dtg_dataset_schema tells what was found. Errors:
+ * NOT_FOUND (no file, no such column), DATA_LOSS (a bad row; no row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
 DTG_ERR dtg_dataset_json_lines(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_json_lines_options *options,
                                dtg_dataset **out) DTG_NOEXCEPT;
 

@@ -59,7 +59,7 @@
  * dtg_replication.elements how many elements it has (dtg_dataset_cardinality), and calls dtg_dataset_deal, when it is connected and before
  * it reads. From then on dtg_dataset_next hands out what is dealt to this worker, each to be trained with by one `train`:
  *
- *   dtg_dataset_next(data, batch, n, &more);  if (!more) dtg_dataset_restart(data);  else run `train` with the batch
+ *   every worker:  dtg_dataset_next, then `train` with what it gave; where `more` is 0, dtg_dataset_restart, or the end
  *
  * Each element is in exactly one update of each epoch, whoever comes, leaves or is killed: which elements an update is made of is entered
  * in its own commit into a ledger, the model's variable "sync/dealt" (float64 [elements]: in how many updates each has been), so the place

@@ -150,7 +150,8 @@ enum {
   DTG_PROGRESS_OFF = 2
 };
 
-/* How long a fit goes on, what it watches and what it keeps. Zero is the default of every field; read during the call only. */
+/* How long a fit goes on, what it watches and what it keeps. Zero is the default of every field; read during the call only. A field that
+ * would do nothing is INVALID_ARGUMENT: what says when and what to write without a directory, or how to validate without data for that. */
 /* clang-format off */
 typedef struct dtg_fit {
   size_t struct_size;
@@ -232,10 +233,11 @@ typedef struct dtg_fit_event {
  * would decide it. A rate that fell stays where it is, unless the optimizer has another `rate` than when the checkpoint was saved: then
  * that one holds, with a warning (Keras puts the checkpoint's over it). Their elements have as many components as there are feeds, of the
  * same types. Data that have a schema leave it in the model as its metadata "schema", unless there is one, which then stays, with a
- * warning where it means something else. Errors: INVALID_ARGUMENT (data to validate with whose names have other numbers, or columns
- * another order, than those to train on), FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the
- * model; data that another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run.
- * Since 0.1. */
+ * warning where it means something else. Where model.dtg cannot be written at the end a warning says so now. Errors: INVALID_ARGUMENT (data
+ * to validate with whose names have other numbers, or columns another order, than those to train on; names of classes that do not fit an
+ * output), FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that have another
+ * schema than those which the checkpoint was made with, or other stages: give the new data a directory of its own; data that another fit
+ * reads; dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_trainer_begin(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how) DTG_NOEXCEPT;
 
 /* Goes on to the next event, which is DTG_FIT_DONE at last; one call makes no more than one step. After an error the fit is over: calls

@@ -1,4 +1,4 @@
-// recipes: eight tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and what
+// recipes: nine tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and what
 // they show. capi/examples/recipes.c in Go.
 package main
 
@@ -67,6 +67,17 @@ func (t *task) embeddings() float32 {
 	vector := t.model.Embedding(t.y, dtg.Embedding{Rows: 10, Width: 4})
 	drawn := t.model.Dense(vector, dtg.Dense{Units: 64, Activation: dtg.Sigmoid})
 	return t.train(t.model.MeanSquaredError(t.x, drawn))
+}
+
+// oneHot: a column whose numbers stand for names becomes as many columns of 0 and 1. Here pixel 20, as if its 17 shades were names.
+func (t *task) oneHot() float32 {
+	axis := dtg.ConstScalar(t.Graph, int32(1))
+	parts := t.SplitV(t.x, t.ConstI64s(20, 1, 43), axis, 3)
+	names := t.Cast(t.Mul(parts[1], dtg.ConstScalar(t.Graph, float32(16))), dtg.Int64) // all columns were divided by that
+	depth, on, off := dtg.ConstScalar(t.Graph, int32(17)), dtg.ConstScalar(t.Graph, float32(1)), dtg.ConstScalar(t.Graph, float32(0))
+	parts[1] = t.Reshape(t.OneHot(names, depth, on, off), t.ConstI64s(-1, 17))
+	logits := t.model.Dense(t.ConcatV2(parts, axis), dtg.Dense{Units: 10})
+	return t.train(t.model.SparseSoftmaxCrossEntropy(t.y, logits))
 }
 
 // outputs: one trunk, two heads, one loss that is the sum of theirs.
@@ -164,7 +175,7 @@ func main() {
 		name string
 		cook func(*task) float32
 	}{{"regression", (*task).regression}, {"images", (*task).images}, {"embeddings", (*task).embeddings},
-		{"outputs", (*task).outputs}, {"own loss", (*task).ownLoss},
+		{"one-hot", (*task).oneHot}, {"outputs", (*task).outputs}, {"own loss", (*task).ownLoss},
 		{"sequences", (*task).sequences}, {"a switch", (*task).switched}, {"serving", (*task).serving}} {
 		t := begin(path, "c64", file)
 		fmt.Printf("%s: %.4f\n", recipe.name, recipe.cook(t))

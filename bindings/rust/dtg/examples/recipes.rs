@@ -1,4 +1,4 @@
-//! Eight tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and what they
+//! Nine tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and what they
 //! show. capi/examples/recipes.c in Rust.
 use dtg::*;
 
@@ -80,6 +80,20 @@ fn embeddings(mut t: Task) -> Result<f32> {
     let vector = t.model.embedding(t.y, &Embedding { rows: 10, width: 4, ..Default::default() })?;
     let drawn = t.dense(vector, 64, Activation::Sigmoid)?;
     let loss = t.model.mean_squared_error(t.x, drawn)?;
+    t.train(loss)
+}
+
+/// One-hot: a column whose numbers stand for names becomes as many columns of 0 and 1. Here pixel 20, as if its 17 shades were names.
+fn one_hot(mut t: Task) -> Result<f32> {
+    let sizes = t.model.constant(&Tensor::from_slice(&[3], &[20i64, 1, 43])?)?;
+    let axis = t.model.scalar(1i32)?;
+    let parts = ops::split_v(&t.model, t.x, sizes, axis, 3).build()?;
+    let numbers = t.model.expr(parts[1]) * 16.0; // all columns were divided by that
+    let names = numbers.cast(DType::I64).one_hot(17, 1f32, 0f32).value()?;
+    let columns = t.reshaped(names, &[-1, 17])?;
+    let all = ops::concat_v2(&t.model, &[parts[0], columns, parts[2]], axis).build()?;
+    let logits = t.dense(all, 10, Activation::None)?;
+    let loss = t.model.sparse_softmax_cross_entropy(t.y, logits)?;
     t.train(loss)
 }
 
@@ -175,10 +189,11 @@ fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or("tests/data/digits.csv.gz".into());
     let file = std::env::args().nth(2).unwrap_or("recipe.dtg".into());
     type Recipe = fn(Task) -> Result<f32>;
-    let recipes: [(&str, Recipe); 8] = [
+    let recipes: [(&str, Recipe); 9] = [
         ("regression", regression),
         ("images", images),
         ("embeddings", embeddings),
+        ("one-hot", one_hot),
         ("outputs", outputs),
         ("own loss", own_loss),
         ("sequences", sequences),

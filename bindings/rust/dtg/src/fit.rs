@@ -118,7 +118,8 @@ impl Plateau<'_> {
     }
 }
 
-/// How long a fit goes on, what it watches and what it keeps; write `..Default::default()` for what is not said.
+/// How long a fit goes on, what it watches and what it keeps; write `..Default::default()` for what is not said. What would do nothing, such as
+/// `checkpoint_steps` without a directory, is `InvalidArgument`.
 ///
 /// In the directory are `checkpoints/`; `metrics.csv` and `metrics.jsonl`, an epoch a row; `best.safetensors`, the weights of the best epoch,
 /// with `best`; and at the end `model.safetensors`, `model.dtg` for [`Model::load`](crate::Model::load) where the trainer has outputs, and

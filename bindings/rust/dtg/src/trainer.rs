@@ -136,7 +136,7 @@ impl Trainer {
     }
 
     /// Trains: [`Trainer::begin`], then all events, each handed to `each` between two steps. There the trainer may predict, and evaluate
-    /// between epochs. An error of `each` ends the fit with it. Errors: those of [`Trainer::begin`] and [`Fitting::next_event`]. Semantics:
+    /// between epochs. An error of `each` ends the fit with it, and a panic gives it up. Errors: those of [`Trainer::begin`] and [`Fitting::next_event`]. Semantics:
     /// keras.Model.fit.
     pub fn fit(
         &mut self,

@@ -261,6 +261,26 @@ fn rules_and_stops_end_it_in_good_order() {
     trainer.predict(&mut data()).unwrap();
 }
 
+/// A panic of the closure goes through; the fit is given up, and its data and directory are free.
+#[test]
+fn a_closure_that_panics_ends_the_fit() {
+    let _world = world();
+    let folder = Folder::new("thrown");
+    let (mut trainer, mut data) = (trainer(), data());
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        trainer.fit(&mut data, None, &in_folder(&folder, 2), |_, event| {
+            assert!(event.step < 4, "the program's own");
+            Ok(())
+        })
+    }));
+    assert!(panicked.is_err());
+    assert!(trainer.summary().unwrap().contains("given up"));
+    trainer.evaluate(&mut data, 0).unwrap();
+    let mut again = self::trainer();
+    again.fit(&mut self::data(), None, &in_folder(&folder, 2), nothing).unwrap();
+    assert!(again.summary().unwrap().contains("\"resumed\":true"));
+}
+
 #[test]
 fn a_plateau_lowers_the_rate_and_the_best_weights_are_kept() {
     let _world = world();

@@ -1,4 +1,4 @@
-// Recipes.java: eight tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and
+// Recipes.java: nine tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and
 // what they show. The same in C: capi/examples/recipes.c.
 import java.util.ArrayList;
 import java.util.List;
@@ -73,6 +73,17 @@ class Recipes {
     Value vector = t.model().embedding(t.y(), new Embedding(10, 4));
     Value drawn = t.model().dense(vector, new Dense(64).activation(Activation.SIGMOID));
     return t.train(t.model().meanSquaredError(t.x(), drawn));
+  }
+
+  /** One-hot: a column whose numbers stand for names becomes as many columns of 0 and 1. Here pixel 20, as if its 17 shades were names. */
+  static double oneHot(Work t) {
+    Graph graph = t.graph();
+    Value axis = graph.constant(1);
+    List<Value> parts = graph.splitV(t.x(), t.constant(20, 1, 43), axis, 3);
+    Value names = graph.cast(graph.mul(parts.get(1), graph.constant(16f)), DType.I64); // all columns were divided by that
+    Value columns = graph.reshape(graph.oneHot(names, graph.constant(17), graph.constant(1f), graph.constant(0f)), t.constant(-1, 17));
+    Value all = graph.concatV2(List.of(parts.get(0), columns, parts.get(2)), axis);
+    return t.train(t.model().sparseSoftmaxCrossEntropy(t.y(), t.model().dense(all, new Dense(10))));
   }
 
   /** Several outputs: one trunk, two heads, one loss that is the sum of theirs. */
@@ -162,9 +173,9 @@ class Recipes {
   public static void main(String[] args) {
     String path = args.length > 0 ? args[0] : "tests/data/digits.csv.gz";
     String file = args.length > 1 ? args[1] : "recipe.dtg";
-    List<String> names = List.of("regression", "images", "embeddings", "outputs", "own loss", "sequences", "a switch", "serving");
+    List<String> names = List.of("regression", "images", "embeddings", "one-hot", "outputs", "own loss", "sequences", "a switch", "serving");
     List<ToDoubleFunction<Work>> recipes =
-        List.of(Recipes::regression, Recipes::images, Recipes::embeddings, Recipes::outputs, Recipes::ownLoss, Recipes::sequences,
+        List.of(Recipes::regression, Recipes::images, Recipes::embeddings, Recipes::oneHot, Recipes::outputs, Recipes::ownLoss, Recipes::sequences,
             Recipes::switched, Recipes::serving);
     for (int i = 0; i < names.size(); i++) {
       try (Work t = Work.begin(path, "c64", file)) {

@@ -103,6 +103,11 @@ class LifetimeTest {
     assertTrue(text.contains("a tensor was never closed; it was made at LifetimeTest.java:" + Leaky.EARLY), text);
     assertTrue(text.contains("a tensor was never closed; from now on"), text);
     assertTrue(text.contains("a tensor was never closed; it was made at LifetimeTest.java:" + Leaky.LATE), text);
+    // A loop that leaks a thousand says so four times.
+    String graph = "a graph was never closed; it was made at LifetimeTest.java:";
+    assertTrue(text.contains("; 10 of them by now") && text.contains("; 100 of them by now"), text);
+    long told = text.lines().filter(line -> line.contains(graph)).count();
+    assertTrue(told == 3 || told == 4, told + " of the graphs: " + text);
   }
 
   /** Leaks one of the first tensors, one when nobody looks any more, and one after that. */
@@ -138,6 +143,12 @@ class LifetimeTest {
           Thread.sleep(20);
         }
         for (int i = 0; which == 0 && i < 2000; i++) Tensor.scalar(1f).close();
+      }
+      long live = Dtg.liveHandles();
+      for (int i = 0; i < 1000; i++) new Graph().isClosed();
+      for (int i = 0; i < 200 && Dtg.liveHandles() > live + 1; i++) {
+        System.gc();
+        Thread.sleep(20);
       }
     }
   }

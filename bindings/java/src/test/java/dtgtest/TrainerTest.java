@@ -277,9 +277,33 @@ class TrainerTest {
         if (event.epoch() == 2) throw new ArithmeticException("the program's own");
       });
       assertThrows(ArithmeticException.class, () -> lab.trainer.fit(lab.train, how));
-      assertEquals(2 * BATCHES, lab.pull(FitEvent.Kind.DONE).step());
-      World.fails(DtgException.FailedPrecondition.class, lab.trainer::next, "is over");
+      World.fails(DtgException.Cancelled.class, lab.trainer::next, "given up");
+      assertEquals(2, lab.trainer.evaluate(lab.test).size()); // the data is free
       assertEquals(1, lab.trainer.fit(lab.train, null).epoch());
+    }
+  }
+
+  /** Whatever it throws; the directory is another's then. */
+  @Test
+  void aListenerThatThrowsEndsTheFit() {
+    Path run = folder.resolve("thrown");
+    try (Lab lab = new Lab(true)) {
+      FitOptions how = new FitOptions().epochs(2).directory(run);
+      how.on(FitEvent.Kind.STEP, event -> {
+        if (event.step() == BATCHES + 1) throw new AssertionError("the program's own");
+      });
+      assertEquals("the program's own", assertThrows(AssertionError.class, () -> lab.trainer.fit(lab.train, how)).getMessage());
+      assertTrue(lab.trainer.summary().contains("given up"), lab.trainer.summary());
+      try (Lab other = new Lab(true)) {
+        FitEvent last = other.trainer.fit(other.train, new FitOptions().epochs(2).directory(run));
+        assertEquals(2 * BATCHES, last.step());
+        assertTrue(other.trainer.summary().contains("\"resumed\":true"), other.trainer.summary());
+      }
+      FitOptions closing = new FitOptions().on(FitEvent.Kind.STEP, event -> {
+        lab.trainer.close();
+        throw new ArithmeticException("of a closed one");
+      });
+      assertThrows(ArithmeticException.class, () -> lab.trainer.fit(lab.train, closing));
     }
   }
 

@@ -9,7 +9,8 @@ import java.util.function.Consumer;
 
 /**
  * How long a fit goes on, what it watches, what it keeps and who is told; what is not said has the library's default. A {@link Trainer} reads
- * it when the fit begins, but for the listeners.
+ * it when the fit begins, but for the listeners. What would do nothing, such as {@link #checkpointSteps} without a directory, is {@link
+ * DtgException.InvalidArgument}.
  */
 public final class FitOptions {
   private long epochs;

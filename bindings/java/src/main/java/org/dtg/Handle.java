@@ -11,7 +11,7 @@ import java.util.function.LongFunction;
  * effect when that call has ended (that of a {@link Session} ends it), later calls throw {@link IllegalStateException}, a second {@code close} does nothing.
  *
  * <p>An object that is never closed is freed after the garbage collector found it, and named in the log of {@code org.dtg} with the place
- * where it was made. The system property {@code org.dtg.leak} decides how closely that is watched: {@code warn} (the default), {@code trace}
+ * where it was made: of each place the first, the tenth, the hundredth and so on, with their number. The system property {@code org.dtg.leak} decides how closely that is watched: {@code warn} (the default), {@code trace}
  * (the whole stack) or {@code fail}, for tests: the next object that is made throws an {@link IllegalStateException}
  * about what leaked, whose cause has the stack of where that was made. {@link Lifetime} closes what was made in it.
  */

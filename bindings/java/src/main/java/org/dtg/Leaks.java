@@ -2,6 +2,8 @@
 
 package org.dtg;
 
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -57,16 +59,43 @@ final class Leaks {
     return name.startsWith("org.dtg.") && name.indexOf('.', "org.dtg.".length()) < 0;
   }
 
+  /** Places that are told apart; what leaks at others is counted together. */
+  private static final int PLACES = 1000;
+
+  /** How many have leaked, by what they are and the place; guarded by the class. A loop that leaks does so millions of times. */
+  private static final Map<String, Long> COUNTS = new HashMap<>();
+
+  /** How many of them there are by now, where that is to be told: the first, the tenth, the hundredth and so on; else 0. */
+  private static synchronized long count(String noun, Object site) {
+    Object place = site instanceof Throwable stack ? nearest(stack) : site;
+    String key = noun + " at " + place;
+    if (COUNTS.size() >= PLACES && !COUNTS.containsKey(key)) key = "elsewhere";
+    long count = COUNTS.merge(key, 1L, Long::sum);
+    long power = 1;
+    while (power < count) power *= 10;
+    return power == count ? count : 0;
+  }
+
+  private static StackTraceElement nearest(Throwable stack) {
+    for (StackTraceElement frame : stack.getStackTrace()) {
+      if (!ours(frame.getClassName()) && !ofTheJdk(frame.getClassName())) return frame;
+    }
+    return null;
+  }
+
   static void found(String noun, Object site) {
     String text = "a " + noun + " was never closed" + (site instanceof String ? "; it was made at " + site : "")
         + (site == null ? "; from now on the place is kept of all that are made" : "");
     if (site == null) all = true;
+    long count = count(noun, site);
+    if (count > 1) text += "; " + count + " of them by now, and the next is told when there are ten times as many";
+    if (FAIL) FIRST.compareAndSet(null, new IllegalStateException(text, site instanceof Throwable stack ? stack : null));
+    if (count == 0) return;
     System.Logger log = System.getLogger("org.dtg");
     if (site instanceof Throwable stack) {
       log.log(System.Logger.Level.WARNING, text, stack);
     } else {
       log.log(System.Logger.Level.WARNING, text);
     }
-    if (FAIL) FIRST.compareAndSet(null, new IllegalStateException(text, site instanceof Throwable stack ? stack : null));
   }
 }

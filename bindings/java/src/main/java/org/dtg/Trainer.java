@@ -98,8 +98,8 @@ public final class Trainer extends Handle {
 
   /**
    * Trains: begins a fit, or goes on with the one of the directory, and tells the listeners until it is done. As keras.Model.fit. When a
-   * listener throws, that is what it throws too; the fit is still under way then: {@link #next} goes on with it, {@link #giveUp} or another
-   * one gives it up.
+   * listener throws, the fit is given up where it stands, as by {@link #giveUp}, and this throws the same: data sets and directory are free
+   * then, and a fit that is begun anew goes on from the last checkpoint.
    *
    * @param data what is trained on; as many components as there are feeds, of the same types
    * @param how how long and so on; null: one epoch
@@ -114,13 +114,26 @@ public final class Trainer extends Handle {
     begin(data, options);
     for (; ; ) {
       FitEvent event = pull();
-      telling = true;
-      try {
-        options.tell(event);
-      } finally {
-        telling = false;
-      }
+      tell(options, event);
       if (event.kind() == FitEvent.Kind.DONE) return event;
+    }
+  }
+
+  /** What a listener throws ends the fit, as an error of a callback does in other languages, and is thrown on. */
+  private void tell(FitOptions options, FitEvent event) {
+    telling = true;
+    try {
+      options.tell(event);
+    } catch (Throwable thrown) {
+      telling = false;
+      try {
+        giveUp();
+      } catch (RuntimeException e) { // such as of a trainer that the listener has closed, and its fit with it
+        thrown.addSuppressed(e);
+      }
+      throw thrown;
+    } finally {
+      telling = false;
     }
   }
 
