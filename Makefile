@@ -87,7 +87,7 @@ faults: deps-test
 	@cmake --build --preset release $(if $(JOBS),-j $(JOBS)) --target checkpoint_saver example_fashion_mnist dtg_cli test_cluster
 	@tests/faults/faults_test.py build/release/checkpoint_saver --kills $(KILLS)
 	@DTG_SOURCE_DIR=. tests/faults/training_test.py build/release/example_fashion_mnist build/release/bin/dtg --kills 200
-	@DTG_KILLS=$(KILLS) build/release/test_cluster --gtest_brief=1 --gtest_filter='Kill.SharedMemory*'
+	@DTG_KILLS=$(KILLS) build/release/test_cluster --gtest_brief=1 --gtest_filter='Kill.SharedMemory*:Kill.TheParameterServerDies*'
 
 mutants: deps-test
 	@tests/random/mutants/run.py $(MUTANTS)

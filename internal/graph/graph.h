@@ -199,6 +199,7 @@ class Graph : public RefCounted {
   struct Draft {
     Node node;
     std::string name;
+    size_t name_base = 0;  // so much of it stands before the number
     uint32_t name_hash = 0;
     std::vector<Attr> attrs;  // empty where they are those of a node before
     AttrLists::Signature signature = 0;
@@ -240,7 +241,9 @@ class Graph : public RefCounted {
   std::span<const ValueInfo> keep_outputs();
   void append_prefix(std::string& name) const;
   std::string scope_text(std::string_view name) const;
-  uint32_t make_free(std::string& name);
+  uint32_t suggest_name(std::string& name);
+  uint32_t next_name(std::string& name);
+  uint32_t settle_name(std::string& name, uint32_t hash);
   void make_scope_free(std::string& scope);
   void count_up(int& counter);
 

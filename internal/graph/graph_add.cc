@@ -379,10 +379,12 @@ Status Graph::resolve(const NodeSpec& spec) {
     DTG_TRY(check_extension());
     DTG_TRY(infer());
     find_known();
+    draft_.name_hash = settle_name(draft_.name, draft_.name_hash);
     // Last: a device function counts the nodes that it is asked about, and should not count one that was refused.
     return resolve_device(spec);
   }();
   if (resolved.ok()) return {};
+  draft_.name_hash = settle_name(draft_.name, draft_.name_hash);
   if (draft_.counted.counter) *draft_.counted.counter = draft_.counted.before;
   if (draft_.name.empty()) {
     append_prefix(draft_.name);

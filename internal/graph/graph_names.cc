@@ -35,8 +35,9 @@ void Graph::count_up(int& counter) {
   ++counter;
 }
 
-// The name, or the first of name_1, name_2, ... that nobody has; answers its hash.
-uint32_t Graph::make_free(std::string& name) {
+// The name, or the next of name_1, name_2, ... that is likely to be free; answers its hash. settle_name() goes on from there.
+uint32_t Graph::suggest_name(std::string& name) {
+  draft_.counted = {};
   // One that has counted says that the name is taken: it is the commonest case, and the table need not be asked.
   auto counter = name_counters_.find(std::string_view(name));
   if (counter == name_counters_.end() || counter->second == 0) {
@@ -44,18 +45,29 @@ uint32_t Graph::make_free(std::string& name) {
     if (names_.find(name, hash) == kNoNode) return hash;
     if (counter == name_counters_.end()) counter = name_counters_.emplace(name, 0).first;
   }
-  name += '_';
-  const size_t base = name.size();
-  char digits[12];
   draft_.counted = {&counter->second, counter->second};
-  for (;;) {
-    count_up(counter->second);
-    const char* const end = std::to_chars(digits, digits + sizeof digits, counter->second).ptr;
-    name.resize(base);
-    name.append(digits, static_cast<size_t>(end - digits));
-    const uint32_t hash = NameTable::hash_of(name);
-    if (names_.find(name, hash) == kNoNode) return hash;
-  }
+  name += '_';
+  draft_.name_base = name.size();
+  const uint32_t hash = next_name(name);
+  // By the time that it is asked for, its place in the table is here.
+  names_.fetch(hash);
+  return hash;
+}
+
+uint32_t Graph::next_name(std::string& name) {
+  int& counter = *draft_.counted.counter;
+  char digits[12];
+  count_up(counter);
+  const char* const end = std::to_chars(digits, digits + sizeof digits, counter).ptr;
+  name.resize(draft_.name_base);
+  name.append(digits, static_cast<size_t>(end - digits));
+  return NameTable::hash_of(name);
+}
+
+uint32_t Graph::settle_name(std::string& name, uint32_t hash) {
+  // What did not count was looked for.
+  while (draft_.counted.counter && names_.find(name, hash) != kNoNode) hash = next_name(name);
+  return hash;
 }
 
 // Nothing at the root, which an empty scope goes back to.
@@ -70,7 +82,7 @@ std::string Graph::unique_name(std::string_view base) {
   std::string name;
   append_prefix(name);
   name += base;
-  make_free(name);
+  settle_name(name, suggest_name(name));
   return name;
 }
 
@@ -83,7 +95,7 @@ Status Graph::resolve_name(const NodeSpec& spec) {
     const std::string_view op = draft_.node.op->name();
     name += op.substr(std::min(op.find_first_not_of('_'), op.size()));
     DTG_TRY(scope);
-    draft_.name_hash = make_free(name);
+    draft_.name_hash = suggest_name(name);
     return name.size() <= kNameMax ? Status() : check_name(name);
   }
   name += spec.name;

@@ -20,6 +20,10 @@ class NameTable {
   // kNoNode when there is none.
   NodeId find(std::string_view name) const { return find(name, hash_of(name)); }
   NodeId find(std::string_view name, uint32_t hash) const;
+  // Says that the hash will be asked for soon.
+  void fetch(uint32_t hash) const {
+    if (!entries_.empty()) __builtin_prefetch(&entries_[hash & (entries_.size() - 1)]);
+  }
   // A node that is in the graph, under a name of that hash that is not in the table.
   void add(NodeId node, uint32_t hash);
   // One that is in the table; its name is free. Asks for no memory.

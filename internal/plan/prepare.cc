@@ -39,6 +39,8 @@ Status NodePreparer::add(std::vector<Operand>& list, const ValueInfo& info) {
   operand.dtype = info.dtype;
   operand.held = info.held;
   if (is_holder(info.dtype)) operand.holds = info.shape;
+  if (info.shape.to_small_shape(operand.shape)) return {};
+  operand.shape = {};
   if (info.shape.complete()) {
     DTG_ASSIGN(operand.shape, info.shape.to_shape());
   } else {

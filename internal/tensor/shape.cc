@@ -6,8 +6,6 @@
 namespace dtg {
 namespace {
 
-// A product of dimensions up to the first stays below 2^62 when the product before it is up to the second.
-constexpr int64_t kSmallDim = int64_t{1} << 20, kSmallCount = int64_t{1} << 40;
 constexpr int64_t kElementsMax = int64_t{1} << 62;
 
 std::string dims_text(std::span<const int64_t> dims) {
@@ -111,14 +109,7 @@ Result<Shape> PartialShape::to_shape() const {
   if (!complete()) return internal_error("shape %s is not complete", text().c_str());
   // Most are so small that no product can be too large, and the planner asks for each value several times.
   Shape shape;
-  shape.rank_ = rank_;
-  for (int i = 0; i < rank_; ++i) {
-    const int64_t dim = dims_[static_cast<size_t>(i)];
-    if (dim == 0 || dim > kSmallDim || shape.count_ > kSmallCount) return Shape::make(dims());
-    shape.dims_[static_cast<size_t>(i)] = dim;
-    shape.count_ *= dim;
-  }
-  return shape;
+  return to_small_shape(shape) ? Result<Shape>(shape) : Shape::make(dims());
 }
 
 bool PartialShape::admits(const Shape& shape) const {

@@ -66,6 +66,18 @@ class PartialShape {
   }
   // The Shape, when complete and sane.
   Result<Shape> to_shape() const;
+  // The same into one that is as it was made, where no product can be too large, as of most; false where that takes a closer look.
+  bool to_small_shape(Shape& into) const {
+    into.rank_ = rank_;
+    into.count_ = 1;
+    for (int i = 0; i < rank_; ++i) {
+      const int64_t dim = dims_[static_cast<size_t>(i)];
+      if (dim <= 0 || dim > kSmallDim || into.count_ > kSmallCount) return false;
+      into.dims_[static_cast<size_t>(i)] = dim;
+      into.count_ *= dim;
+    }
+    return rank_ >= 0;
+  }
   // Could a value of that shape stand here?
   bool admits(const Shape& shape) const;
   // The meet of both, or an error when they contradict. `what` names the thing for the message.
@@ -75,6 +87,8 @@ class PartialShape {
   std::string text() const;  // "[?,3]" or "<unknown>"
 
  private:
+  // A product of dimensions up to the first stays below 2^62 when the product before it is up to the second.
+  static constexpr int64_t kSmallDim = int64_t{1} << 20, kSmallCount = int64_t{1} << 40;
   std::array<int64_t, kRankMax> dims_{};
   int8_t rank_ = -1;
 };

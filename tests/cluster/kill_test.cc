@@ -78,8 +78,15 @@ class Kill : public ::testing::Test {
     EXPECT_LT(now() - began, (timeout_ns) + kSlackNs) << "seed " << seed_ << ": " << status.message(); \
   }
 
+// How often one of two is killed, some of what `make faults` does, which says how often: each kill takes the second for which one that
+// keeps no state is looked for.
+int kills_of_an_end() {
+  const char* const told = std::getenv("DTG_KILLS");
+  return told ? std::max(std::atoi(told) / 2, 1) : 12;
+}
+
 TEST_F(Kill, TheParameterServerDiesAtAnyMoment) {
-  for (int i = 0; i < 25; ++i) {
+  for (int i = 0, kills = kills_of_an_end(); i < kills; ++i) {
     ServerProcess ps("ps=" + at("ps"), "ps", 0);
     const Status connected = connect();
     ASSERT_TRUE(connected.ok()) << "seed " << seed_ << ": " << connected.message();
@@ -195,12 +202,6 @@ struct Common {
       open += std::filesystem::read_symlink(each.path(), failed).string().find("memfd:dtg") != std::string::npos;
   }
 };
-
-// How often one end of shared memory is killed: some of what `make faults` does, which says how often.
-int kills_of_an_end() {
-  const char* const told = std::getenv("DTG_KILLS");
-  return told ? std::max(std::atoi(told) / 2, 1) : 25;
-}
 
 // Whoever dies in the middle of reading or writing shared memory takes it along: nothing of it stays with the other end.
 TEST_F(Kill, SharedMemoryGoesWithWhoeverHadIt) {
