@@ -427,7 +427,7 @@ dtg_error* dtg_dataset_schema(const dtg_dataset* dataset, dtg_string** out) noex
 }
 
 dtg_error* dtg_dataset_next(dtg_dataset* dataset, dtg_tensor** tensors, size_t num_tensors, int32_t* more) noexcept {
-  return with_dataset(dataset, [&](DatasetObject& object) -> Status {
+  return read_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(more, "more"));
     DTG_TRY(require_array(tensors, num_tensors, "tensors"));
     const size_t count = object.reading.data().spec().size();
@@ -442,7 +442,7 @@ dtg_error* dtg_dataset_next(dtg_dataset* dataset, dtg_tensor** tensors, size_t n
 }
 
 dtg_error* dtg_dataset_restart(dtg_dataset* dataset) noexcept {
-  return with_dataset(dataset, [](DatasetObject& object) { return object.reading.restart(); });
+  return read_dataset(dataset, [](DatasetObject& object) { return object.reading.restart(); });
 }
 
 dtg_error* dtg_dataset_position(const dtg_dataset* dataset, int64_t* numbers, size_t cap, size_t* count) noexcept {

@@ -8,6 +8,7 @@
 #include "capi/guard.h"
 #include "capi/objects.h"
 #include "capi/owner.h"
+#include "data/dealt.h"
 #include "data/json_lines.h"
 #include "data/position.h"
 #include "dtg/data.h"
@@ -25,6 +26,7 @@ class DatasetObject final : public RefCounted {
   LeftOut left_out;     // rows of its source
   bool warned = false;  // that it has handed out nothing
   Owner owner;
+  const Dealt* dealt = nullptr;  // its last stage, where its elements are dealt to this worker
   // The trainer whose fit reads it, until that is over; null: none.
   std::atomic<const void*> fit{nullptr};
 
@@ -35,6 +37,15 @@ class DatasetObject final : public RefCounted {
   }
   // Nobody else may read or change it then: the fit would go on with other elements than it thinks.
   Status check_apart(const char* attempted) const {
+    if (dealt) {
+      return failed_precondition(
+          "%s: its elements are dealt to this worker, one after the other as they are trained with, so it may only be "
+          "read and restarted; change it before it is dealt, and make a second one for anything else",
+          attempted);
+    }
+    return check_unread(attempted);
+  }
+  Status check_unread(const char* attempted) const {
     if (!fit.load(std::memory_order_relaxed)) return {};
     return failed_precondition("%s: the data set is read by the fit that is under way; make a second one, it may share the same tensors",
                                attempted);
@@ -76,6 +87,15 @@ dtg_error* look_at_dataset(const dtg_dataset* handle, Fn&& fn) {
     DTG_TRY(turn.status("data set"));
     DTG_TRY(held->usable());
     return fn(*held);
+  });
+}
+
+// fn may read on in it.
+template <class Fn>
+dtg_error* read_dataset(const dtg_dataset* handle, Fn&& fn) {
+  return look_at_dataset(handle, [&](DatasetObject& object) -> Status {
+    DTG_TRY(object.check_unread("use a data set"));
+    return fn(object);
   });
 }
 

@@ -2,6 +2,7 @@
 // their values, and goes on after a loss. One thread at a time uses a model.
 #include "dtg/replicas.h"
 
+#include "capi/data.h"
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "session/recover.h"
@@ -41,6 +42,35 @@ dtg_error* replicate(dtg_model* model, const dtg_optimizer* optimizer, const dtg
 
 constexpr int64_t kWaitDefaultNs = int64_t{600} * 1'000'000'000;
 
+// Asks in a run of its own; what it was given, the next step brings.
+Result<DealtElement> ask_for_element(Session& session, const Replicated& added, int64_t epoch, int64_t timeout_ns) {
+  DTG_ASSIGN(const Tensor wanted, Tensor::scalar<int64_t>(epoch));
+  const Tensor* const feeds = &wanted;
+  std::vector<Tensor> given(1);
+  DTG_TRY(session
+              .run({.feeds = {&added.epoch_to_deal, 1},
+                    .feed_tensors = {&feeds, 1},
+                    .fetches = {&added.dealt, 1},
+                    .targets = {&added.deal, 1},
+                    .timeout_ns = timeout_ns},
+                   given)
+              .with_context("ask for an element"));
+  return DealtElement{given[0].values<int64_t>()[0], given[0].values<int64_t>()[1]};
+}
+
+Status check_deal(const ModelObject& model, const DatasetObject& data, int64_t timeout_ns) {
+  if (!model.replicated || model.replicated->deal == kNoNode) {
+    return failed_precondition("deal a data set: the model's training deals none; say in its replication how many elements the data set "
+                               "has, with the elastic mode");
+  }
+  if (timeout_ns < 0) return invalid_argument("deal a data set: the timeout is negative; give a positive one, or 0 for 10 minutes");
+  const int64_t dealt = model.replicated->elements, there = data.reading.data().cardinality();
+  if (dealt == there) return {};
+  return invalid_argument("deal a data set: by the replication an epoch has %lld elements, the data set has %lld; say its cardinality on "
+                          "every worker",
+                          static_cast<long long>(dealt), static_cast<long long>(there));
+}
+
 // Holds both, checks the time, and lets fn wait.
 template <class Fn>
 dtg_error* wait_for(dtg_model* model, dtg_session* session, int64_t timeout_ns, const char* what, Fn&& fn) {
@@ -60,7 +90,8 @@ dtg_error* wait_for(dtg_model* model, dtg_session* session, int64_t timeout_ns, 
 Result<Replication> read_replication(const dtg_replication* given) {
   dtg_replication c = DTG_REPLICATION_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_replication), "dtg_replication", &c));
-  return Replication{static_cast<SyncMode>(c.mode), c.worker, c.total == 0 ? 1 : c.total, c.to_aggregate, c.staleness, c.min_workers};
+  return Replication{
+      static_cast<SyncMode>(c.mode), c.worker, c.total == 0 ? 1 : c.total, c.to_aggregate, c.staleness, c.min_workers, c.elements};
 }
 
 void fill_replicated(const Graph& graph, const Replicated& added, dtg_replicated& answer) {
@@ -136,6 +167,40 @@ dtg_error* dtg_nn_minimize_all_reduce(dtg_model* model, dtg_value loss, const dt
     wanted.timeout_seconds = static_cast<double>(given.timeout_ns) * 1e-9;
     return answer_training(*object.model, optimizer, out,
                            [&](Model& m, const Optimizer& settings) { return minimize_all_reduce(m, value_of(loss), settings, wanted); });
+  });
+}
+
+dtg_error* dtg_dataset_deal(dtg_dataset* dataset, dtg_model* model, dtg_session* session, int64_t timeout_ns) noexcept {
+  return with_dataset(dataset, [&](DatasetObject& data) -> Status {
+    const Held<ModelObject> held(model, HandleType::model);
+    DTG_TRY(held.status());
+    const Owner::Turn turn(held->owner, Owner::Use::read);
+    DTG_TRY(turn.status("model"));
+    const Held<Session> running(session, HandleType::session);
+    DTG_TRY(running.status());
+    DTG_TRY(check_session(*held, *running, "deal a data set"));
+    DTG_TRY(check_deal(*held, data, timeout_ns));
+    DTG_ASSIGN(const DataPosition at, data.reading.position());
+    if (at.elements > 0) return failed_precondition("deal a data set: elements have been taken from it; restart it first");
+    const int64_t wait_ns = timeout_ns == 0 ? kWaitDefaultNs : timeout_ns;
+    auto asks = [asked = Ref<Session>::share(running.get()), added = *held->replicated, wait_ns](int64_t epoch) {
+      return ask_for_element(*asked, added, epoch, wait_ns);
+    };
+    auto longer = make_dealt(data.reading.take(), std::move(asks));
+    if (!longer.ok()) return data.give_up(longer.status());
+    data.dealt = longer.value().get();
+    data.reading.put(longer.take());
+    return {};
+  });
+}
+
+dtg_error* dtg_dataset_dealt(const dtg_dataset* dataset, int64_t* epoch, int64_t* element) noexcept {
+  return look_at_dataset(dataset, [&](const DatasetObject& data) -> Status {
+    if (!data.dealt) return failed_precondition("which element was dealt: the data set is not dealt; deal it first");
+    const DealtElement last = data.dealt->last();
+    if (epoch) *epoch = last.epoch;
+    if (element) *element = last.index;
+    return {};
   });
 }
 

@@ -314,6 +314,41 @@ func replica(t *testing.T, share dtg.Replication, own bool) {
 	}
 }
 
+// A worker that is alone is dealt each element once in an epoch.
+func TestDeal(t *testing.T) {
+	leaves(t)
+	g := graph(t)
+	model := closing(t, g.NewModel(1))
+	w := model.Variable("w", 0)
+	x := g.Placeholder("record", dtg.Int64, dtg.Shape{})
+	loss := model.MeanSquaredError(g.Cast(x, dtg.Float32), w.Read)
+	steps := model.MinimizeReplicated(loss, dtg.Optimizer{}, dtg.Replication{Mode: dtg.SyncElastic, Elements: 5})
+	init := model.Init()
+	s := closing(t, get(dtg.Connect(background, "local", g))(t))
+	for _, target := range []dtg.Value{init, steps.ChiefInit, steps.LocalInit} {
+		want(t, s.Run(background, dtg.Target(target)))
+	}
+	data := closing(t, dtg.DatasetRange(0, 5, 1).Shuffle(0, 1))
+	want(t, data.Deal(model, s, 0))
+	for epoch := range int64(2) {
+		seen := map[int64]int{}
+		for batch, err := range data.Elements() {
+			want(t, err)
+			want(t, s.Run(background, dtg.Feed(x, batch[0]), dtg.Target(steps.Update), dtg.Target(steps.Train)))
+			seen[get(dtg.Copy[int64](batch[0]))(t)[0]]++
+			at, _, err := data.Dealt()
+			want(t, err)
+			if at != epoch {
+				t.Errorf("epoch %d, not %d", at, epoch)
+			}
+		}
+		if len(seen) != 5 {
+			t.Errorf("epoch %d: %v", epoch, seen)
+		}
+	}
+	refused(t, data.Take(1).Err(), dtg.FailedPrecondition)
+}
+
 func TestReplicasOfTooFewGradients(t *testing.T) {
 	leaves(t)
 	g := graph(t)

@@ -6,7 +6,10 @@ package dtg
 // #include "shim.h"
 import "C"
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 // SyncMode is what a worker's share of the training is.
 type SyncMode int32
@@ -28,11 +31,13 @@ type Replication struct {
 	ToAggregate int // SyncReplicas: gradients per update; 0: Total. Otherwise 0
 	Staleness   int // SyncSSP: steps that a worker may be ahead of the slowest. Otherwise 0
 	MinWorkers  int // SyncElastic: workers without whom no step is made; 0: 1. Otherwise 0
+	Elements    int // SyncElastic: elements of an epoch of data, which are dealt ([Dataset.Deal]); 0: none are. Otherwise 0
 }
 
 func (r *Replication) c() *C.dtg_replication {
 	return &C.dtg_replication{struct_size: C.sizeof_dtg_replication, mode: C.dtg_sync_mode(r.Mode), worker: clamped(r.Worker),
-		total: clamped(r.Total), to_aggregate: clamped(r.ToAggregate), staleness: clamped(r.Staleness), min_workers: clamped(r.MinWorkers)}
+		total: clamped(r.Total), to_aggregate: clamped(r.ToAggregate), staleness: clamped(r.Staleness), min_workers: clamped(r.MinWorkers),
+		elements: C.int64_t(r.Elements)}
 }
 
 // AllReduce is with whom MinimizeAllReduce averages gradients; every member says the same. Zero is the default of every field but
@@ -126,4 +131,35 @@ func (m *Model) replicated(add func(*C.dtg_model, *C.dtg_replicated) *C.dtg_erro
 // until all have been asked for. Asking for another name, type or shape is FailedPrecondition.
 func (m *Model) NextTower() {
 	m.build(func(p *C.dtg_model) *C.dtg_error { return C.dtg_model_next_tower(p) })
+}
+
+// Deal makes the data set hand out, from now on, what is dealt to this worker of an epoch that all workers have in common (SyncElastic):
+// each element (batch) is in exactly one update of each epoch, whoever comes, leaves or is killed. Every worker makes the same data set,
+// with the same seeds and without a shard, says in Replication.Elements how many elements it has (Cardinality), and calls Deal when it is
+// connected and before it reads; then it runs Train once with each element. Next waits near the end of an epoch while others have its last
+// elements, for up to timeout (0: 10 minutes), and says io.EOF when the epoch is over for all; where nothing was trained with an element,
+// it comes again. Restart is for the next epoch. Nothing else can be done with the data set from then on. Errors: InvalidArgument (another
+// number of elements), FailedPrecondition (the training deals none; elements have been taken).
+func (d *Dataset) Deal(m *Model, s *Session, timeout time.Duration) error {
+	data, err := d.c()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(d)
+	return m.withSession(s, func(p *C.dtg_model, session *C.dtg_session) *C.dtg_error {
+		return C.dtg_dataset_deal(data, p, session, nanoseconds(timeout))
+	})
+}
+
+// Dealt is the element that Next handed out last: its epoch and its number in that, from 0. Where the epoch is over the number is -1, and
+// the epoch the one that is now; before the first Next both are -1. Errors: FailedPrecondition (the data set is not dealt).
+func (d *Dataset) Dealt() (epoch, element int64, err error) {
+	data, err := d.c()
+	if err != nil {
+		return -1, -1, err
+	}
+	defer runtime.KeepAlive(d)
+	var e, number C.int64_t
+	err = failure(C.dtg_dataset_dealt(data, &e, &number))
+	return int64(e), int64(number), err
 }

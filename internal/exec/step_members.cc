@@ -2,11 +2,12 @@
 #include "exec/step_members.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtg {
 
-StepMembers::StepMembers(std::string name, int64_t workers, Ref<const Presence::Roll> roll)
-    : WaitingResource(std::move(name)), roll_(std::move(roll)), members_(static_cast<size_t>(workers)) {}
+StepMembers::StepMembers(std::string name, int64_t workers, Ref<const Presence::Roll> roll, int64_t elements)
+    : WaitingResource(std::move(name)), roll_(std::move(roll)), members_(static_cast<size_t>(workers)), deal_(elements) {}
 
 int64_t StepMembers::count_arrived() const {
   return std::ranges::count_if(members_, [&](const Member& member) { return has_arrived(member); });
@@ -24,13 +25,15 @@ void StepMembers::move_to(int64_t step, PendingOpList& ended) {
   }
 }
 
-void StepMembers::begin(int64_t step, Begin how) {
+void StepMembers::begin(int64_t step, Begin how, std::span<const double> times) {
   PendingOpList ended;
   {
     const std::lock_guard hold(mutex_);
     fresh_ |= how == Begin::first;
+    end_updates(how == Begin::next);
     move_to(step, ended);
     if (how != Begin::next) {
+      told(times, ended);
       for (Member& member : members_) member.arrived = kNone;
       while (PendingOp* const first = arrivals_.first()) {
         static_cast<Arrival&>(*first).next = step_;
@@ -57,7 +60,9 @@ void StepMembers::leave(int64_t worker) {
   PendingOpList ended;
   {
     const std::lock_guard hold(mutex_);
-    members_[static_cast<size_t>(worker)].counts = false;
+    Member& own = members_[static_cast<size_t>(worker)];
+    own.counts = false;
+    if (!has_arrived(own) && !own.in_update) own.element = {};
     serve(ended);
   }
   settle(ended);
@@ -79,8 +84,14 @@ bool StepMembers::review() {
 
 void StepMembers::enter(PendingOp& pending, PendingOpList& ended) {
   if (destroyed_) return end(pending, ended, aborted("the members of steps in \"%s\" were destroyed", name().c_str()));
-  if (static_cast<Wait&>(pending).is_update()) gather(static_cast<Gathering&>(pending), ended);
-  else arrive(static_cast<Arrival&>(pending), ended);
+  switch (static_cast<Wait&>(pending).what()) {
+    case Wait::For::step: arrive(static_cast<Arrival&>(pending), ended); break;
+    case Wait::For::members: gather(static_cast<Gathering&>(pending), ended); break;
+    case Wait::For::element:
+      ++members_[static_cast<size_t>(static_cast<Asking&>(pending).worker)].asks;
+      wait(pending, asks_);
+      break;
+  }
   serve(ended);
 }
 
@@ -91,41 +102,143 @@ void StepMembers::arrive(Arrival& arrival, PendingOpList& ended) {
   own.counts = own.came = true;
   own.session = arrival.session;
   if (arrival.now > step_) move_to(arrival.now, ended);
-  if (arrival.step != step_) {
+  if (arrival.step != step_ || !may_bring(own, arrival.element)) {
     arrival.next = step_;
     return end(arrival, ended, {});
   }
   own.arrived = step_;
+  own.element = arrival.element;
+  own.holder = arrival.session;
   wait(arrival, arrivals_);
 }
 
 // The update knows best which step it is.
 void StepMembers::gather(Gathering& gathering, PendingOpList& ended) {
+  end_updates(false);
   if (gathering.step != step_) move_to(gathering.step, ended);
+  told(gathering.times, ended);
   wait(gathering, gatherings_);
 }
 
 // What nobody has seen yet of a former life of this task is waited for until the roll is settled.
 bool StepMembers::is_complete(const Gathering& gathering) const {
-  const auto is_missing = [&](const Member& member) { return is_there(member) && !has_arrived(member); };
-  if (gathering.step != step_ || std::ranges::any_of(members_, is_missing)) return false;
+  if (gathering.step != step_ || std::ranges::any_of(members_, [&](const Member& member) { return is_missing(member); })) return false;
   const int64_t arrived = count_arrived();
-  return arrived == workers() || (arrived >= gathering.least && (fresh_ || roll_->is_settled()));
+  // Who waits for an element would take part if there were one.
+  const int64_t ready = std::ranges::count_if(members_, [&](const Member& member) { return has_arrived(member) || member.asks > 0; });
+  if (deal_.is_on() && (arrived == 0 || !deal_.is_known())) return false;
+  return ready == workers() || (ready >= gathering.least && (fresh_ || roll_->is_settled()));
 }
 
 // What is given to one update is not given to another.
 void StepMembers::serve(PendingOpList& ended) {
+  give_back();
+  for (PendingOp* at = asks_.first(); at;) {
+    auto& asking = static_cast<Asking&>(*at);
+    at = PendingOpList::after(at);
+    if (deal_to(asking)) end_wait(asking, ended, {});
+  }
   for (PendingOp* at = gatherings_.first(); at;) {
     auto& gathering = static_cast<Gathering&>(*at);
     at = PendingOpList::after(at);
     if (!is_complete(gathering)) continue;
     for (Member& member : members_) {
       gathering.members.push_back(has_arrived(member) ? 1 : 0);
-      if (has_arrived(member)) member.arrived = kNone;
+      if (!has_arrived(member)) continue;
+      member.arrived = kNone;
+      if (!deal_.is_on()) continue;
+      member.in_update = true;
+      gathering.elements.push_back(member.element.index);
     }
     end(gathering, gatherings_, ended, {});
   }
 }
+
+// ---- elements ----
+
+// Of a former life of this task nobody knows who had which, so who brings one then has it, unless somebody else does.
+bool StepMembers::may_bring(const Member& own, Element element) const {
+  if (!deal_.is_on()) return true;
+  if (!element.any() || (own.in_update && own.element != element) || (deal_.is_known() && !deal_.is_open(element))) return false;
+  return std::ranges::none_of(members_, [&](const Member& other) { return &other != &own && other.element == element; });
+}
+
+// The update that took them was made, or nobody will hear of it: then the ledger tells.
+void StepMembers::end_updates(bool made) {
+  for (Member& member : members_) {
+    if (!std::exchange(member.in_update, false) || !made) continue;
+    deal_.made(member.element);
+    member.element = {};
+  }
+}
+
+// Who arrived with what is in an update already, as that was made and its end got lost, has contributed to nothing.
+void StepMembers::told(std::span<const double> times, PendingOpList& ended) {
+  if (!deal_.is_on()) return;
+  deal_.told(times);
+  for (Member& member : members_) {
+    if (!member.element.any() || deal_.is_open(member.element)) continue;
+    member.element = {};
+    if (!has_arrived(member)) continue;
+    member.arrived = kNone;
+    for (PendingOp* at = arrivals_.first(); at;) {
+      auto& arrival = static_cast<Arrival&>(*at);
+      at = PendingOpList::after(at);
+      if (&members_[static_cast<size_t>(arrival.worker)] != &member) continue;
+      arrival.next = step_;
+      end(arrival, arrivals_, ended, {});
+    }
+  }
+}
+
+// What they had who are gone, or who have turned to a later epoch.
+void StepMembers::give_back() {
+  const auto is_idle = [&](const Member& member) { return member.element.any() && !has_arrived(member) && !member.in_update; };
+  for (Member& member : members_) {
+    if (is_idle(member) && !roll_->has(member.holder)) member.element = {};
+  }
+  for (const PendingOp* at = asks_.first(); at; at = PendingOpList::after(at)) {
+    const auto& asking = static_cast<const Asking&>(*at);
+    Member& own = members_[static_cast<size_t>(asking.worker)];
+    if (deal_.is_known() && asking.epoch > deal_.epoch() && is_idle(own)) own.element = {};
+  }
+}
+
+StepMembers::Element StepMembers::free_element() const {
+  std::vector<int64_t> held;
+  for (const Member& member : members_) {
+    if (member.element.any()) held.push_back(member.element.index);
+  }
+  std::ranges::sort(held);
+  return deal_.first_but(held);
+}
+
+// It has one at a time: who asks again has not contributed with what it has, and gets that. False: it has to wait.
+bool StepMembers::deal_to(Asking& asking) {
+  Member& own = members_[static_cast<size_t>(asking.worker)];
+  if (!deal_.is_known() || own.in_update) return false;
+  if (asking.epoch != Deal::kNone && asking.epoch < deal_.epoch()) {
+    asking.element = {deal_.epoch(), Deal::kNone};
+    return true;
+  }
+  if (asking.epoch > deal_.epoch()) return false;
+  if (!own.element.any()) own.element = free_element();
+  if (!own.element.any()) return false;
+  own.holder = asking.session;
+  asking.element = own.element;
+  return true;
+}
+
+PendingOpList& StepMembers::list_of(const Wait& wait) {
+  return wait.what() == Wait::For::step ? arrivals_ : wait.what() == Wait::For::members ? gatherings_ : asks_;
+}
+
+void StepMembers::end_wait(Wait& wait, PendingOpList& ended, Status status) {
+  if (wait.what() == Wait::For::element) --members_[static_cast<size_t>(static_cast<Asking&>(wait).worker)].asks;
+  end(wait, list_of(wait), ended, std::move(status));
+}
+
+// ---- what is said ----
 
 template <class Fn>
 std::string StepMembers::list(Fn&& is_it) const {
@@ -144,7 +257,7 @@ std::string StepMembers::list(Fn&& is_it) const {
 }
 
 Status StepMembers::lateness(const Gathering& gathering) const {
-  const std::string awaited = list([&](const Member& member) { return is_there(member) && !has_arrived(member); });
+  const std::string awaited = list([&](const Member& member) { return is_missing(member); });
   const std::string gone = list([&](const Member& member) { return member.came && !is_there(member) && !has_arrived(member); });
   const std::string absent = list([&](const Member& member) { return !member.came; });
   std::string why;
@@ -157,7 +270,7 @@ Status StepMembers::lateness(const Gathering& gathering) const {
 }
 
 Status StepMembers::lateness(const Arrival& arrival) const {
-  const std::string awaited = list([&](const Member& member) { return is_there(member) && !has_arrived(member); });
+  const std::string awaited = list([&](const Member& member) { return is_missing(member); });
   if (gatherings_.empty()) {
     return deadline_exceeded("worker %lld has contributed to step %lld, which no update has asked for; does the chief run its update?",
                              static_cast<long long>(arrival.worker), static_cast<long long>(arrival.step));
@@ -170,12 +283,30 @@ Status StepMembers::lateness(const Arrival& arrival) const {
   return lateness(gathering);
 }
 
+Status StepMembers::lateness(const Asking& asking) const {
+  const auto worker = static_cast<long long>(asking.worker), epoch = static_cast<long long>(deal_.epoch());
+  if (!deal_.is_known()) return deadline_exceeded("worker %lld waits for an element, and the chief has not begun its updates", worker);
+  if (asking.epoch > deal_.epoch()) {
+    return deadline_exceeded("worker %lld waits for an element of epoch %lld, and epoch %lld is not over", worker,
+                             static_cast<long long>(asking.epoch), epoch);
+  }
+  const std::string others = list([](const Member& member) { return member.element.any(); });
+  return deadline_exceeded("worker %lld waits for an element; those of epoch %lld that are in no update yet are with %s", worker, epoch,
+                           others.empty() ? "nobody" : others.c_str());
+}
+
+Status StepMembers::lateness(const Wait& wait) const {
+  switch (wait.what()) {
+    case Wait::For::step: return lateness(static_cast<const Arrival&>(wait));
+    case Wait::For::members: return lateness(static_cast<const Gathering&>(wait));
+    default: return lateness(static_cast<const Asking&>(wait));
+  }
+}
+
 void StepMembers::withdraw(PendingOp& pending, PendingOpList& ended) {
   auto& wait = static_cast<Wait&>(pending);
-  if (wait.running) {
-    wait.running->explain_lateness(wait.is_update() ? lateness(static_cast<Gathering&>(wait)) : lateness(static_cast<Arrival&>(wait)));
-  }
-  end(wait, wait.is_update() ? gatherings_ : arrivals_, ended, {});
+  if (wait.running) wait.running->explain_lateness(lateness(wait));
+  end_wait(wait, ended, {});
 }
 
 void StepMembers::destroy(const Status& reason) {
@@ -183,7 +314,7 @@ void StepMembers::destroy(const Status& reason) {
   {
     const std::lock_guard hold(mutex_);
     destroyed_ = true;
-    for (PendingOpList* const waiting : {&arrivals_, &gatherings_}) {
+    for (PendingOpList* const waiting : {&arrivals_, &gatherings_, &asks_}) {
       while (!waiting->empty()) end(*waiting->first(), *waiting, ended, reason);
     }
   }

@@ -6,6 +6,9 @@
 //   _GatherStep     the update waits for all who are there: who contributes
 //   _BeginStep      the step that is contributed to from now on
 //   _LeaveSteps     nobody waits for a worker any more
+//   _AskElement     waits until there is an element of data for a worker, or its epoch is over
+//
+// Where elements are dealt, the ledger says how often each has been in an update; whoever knows that no update is under way tells it.
 #include "ops/step_members.h"
 
 #include <algorithm>
@@ -27,15 +30,21 @@ struct MemberArgs {
   int64_t least = 1;
   int64_t workers = 0;  // as many as the answer holds
   Begin how = Begin::next;
+  int64_t elements = 0;  // as many as the ledger holds
 };
 
 Status handle_prepare(PrepareContext& c) {
   const int64_t workers = c.integer("workers");
   if (workers < 1 || workers > StepMembers::kWorkersMost)
     return c.error("%lld workers; give 1 to %lld", static_cast<long long>(workers), static_cast<long long>(StepMembers::kWorkersMost));
+  const int64_t elements = c.integer("elements");
+  if (elements < 0 || elements > Deal::kElementsMost) {
+    return c.error("%lld elements of an epoch; give 0 to %lld", static_cast<long long>(elements),
+                   static_cast<long long>(Deal::kElementsMost));
+  }
   const Ref<Presence> presence = Presence::of(c.store());
   DTG_ASSIGN(Ref<Resource> found, c.named_resource(StepMembers::kKind, [&](const std::string& name) {
-    const auto members = make_ref<StepMembers>(name, workers, presence->roll());
+    const auto members = make_ref<StepMembers>(name, workers, presence->roll(), elements);
     presence->watch([members] { return members->review(); });
     return Ref<Resource>(members);
   }));
@@ -43,6 +52,12 @@ Status handle_prepare(PrepareContext& c) {
   if (there != workers) {
     return c.error("attach to the members of steps in \"%s\": they are of %lld workers there and of %lld here", found->name().c_str(),
                    static_cast<long long>(there), static_cast<long long>(workers));
+  }
+  const int64_t dealt = static_cast<const StepMembers&>(*found).elements();
+  if (dealt != elements) {
+    return c.error("attach to the members of steps in \"%s\": %lld elements of an epoch are dealt there and %lld here; all workers say the "
+                   "same",
+                   found->name().c_str(), static_cast<long long>(dealt), static_cast<long long>(elements));
   }
   c.bind(0, std::move(found));
   return {};
@@ -56,6 +71,10 @@ Result<StepMembers*> members_at(const RunContext& c) {
   if (a.worker >= members->workers() || (a.workers != 0 && a.workers != members->workers())) {
     return c.error("worker %lld of %lld, where \"%s\" has %lld", static_cast<long long>(a.worker), static_cast<long long>(a.workers),
                    members->name().c_str(), static_cast<long long>(members->workers()));
+  }
+  if ((a.workers != 0 || a.elements != 0) && a.elements != members->elements()) {
+    return c.error("%lld elements of an epoch, where \"%s\" deals %lld", static_cast<long long>(a.elements), members->name().c_str(),
+                   static_cast<long long>(members->elements()));
   }
   return members;
 }
@@ -75,6 +94,23 @@ class ArriveOp final : public StepMembers::Arrival {
   Completion done_;
 };
 
+class AskOp final : public StepMembers::Asking {
+ public:
+  void expect(Completion done) { done_ = std::move(done); }
+
+ private:
+  void finished(Status status) override {
+    if (status.ok()) {
+      auto* const out = done_.context().out<int64_t>(0);
+      out[0] = element.epoch;
+      out[1] = element.index;
+    }
+    done_.done(std::move(status));
+  }
+
+  Completion done_;
+};
+
 class GatherOp final : public StepMembers::Gathering {
  public:
   void expect(Completion done) { done_ = std::move(done); }
@@ -84,6 +120,9 @@ class GatherOp final : public StepMembers::Gathering {
     if (status.ok()) {
       std::ranges::copy(members, done_.context().out<uint8_t>(0));
       *done_.context().out<int64_t>(1) = std::ranges::count(members, uint8_t{1});
+      auto* const marks = done_.context().out<double>(2);
+      std::fill_n(marks, done_.context().args<MemberArgs>().elements, 0.0);
+      for (const int64_t element : this->elements) marks[element] = 1;
     }
     done_.done(std::move(status));
   }
@@ -104,6 +143,7 @@ bool arrive_run(RunContext& c, Completion done) {
   op->worker = c.args<MemberArgs>().worker;
   op->step = *c.in<int64_t>(1);
   op->now = *c.in<int64_t>(2);
+  op->element = {c.in<int64_t>(3)[0], c.in<int64_t>(3)[1]};
   op->session = session_of(c);
   op->running = &c.step();
   op->expect(std::move(done));
@@ -111,11 +151,28 @@ bool arrive_run(RunContext& c, Completion done) {
   return false;
 }
 
+bool ask_run(RunContext& c, Completion done) {
+  const auto members = members_at(c);
+  if (!members.ok()) return refuse(c, done, members.status());
+  if (members.value()->elements() == 0) return refuse(c, done, c.error("no elements are dealt in \"%s\"", members.value()->name().c_str()));
+  auto op = std::make_unique<AskOp>();
+  op->worker = c.args<MemberArgs>().worker;
+  op->epoch = *c.in<int64_t>(1);
+  op->session = session_of(c);
+  op->running = &c.step();
+  op->expect(std::move(done));
+  members.value()->start(op.release(), &c.step());
+  return false;
+}
+
+std::span<const double> times_at(const RunContext& c) { return {c.in<double>(2), static_cast<size_t>(c.args<MemberArgs>().elements)}; }
+
 bool gather_run(RunContext& c, Completion done) {
   const auto members = members_at(c);
   if (!members.ok()) return refuse(c, done, members.status());
   auto op = std::make_unique<GatherOp>();
   op->step = *c.in<int64_t>(1);
+  op->times = times_at(c);
   op->least = c.args<MemberArgs>().least;
   op->running = &c.step();
   op->expect(std::move(done));
@@ -125,7 +182,7 @@ bool gather_run(RunContext& c, Completion done) {
 
 Status begin_run(RunContext& c) {
   DTG_ASSIGN(StepMembers* const members, members_at(c));
-  members->begin(*c.in<int64_t>(1), c.args<MemberArgs>().how);
+  members->begin(*c.in<int64_t>(1), c.args<MemberArgs>().how, times_at(c));
   return {};
 }
 
@@ -142,7 +199,13 @@ Status own_worker(PrepareContext& c) {
 
 Status arrive_prepare(PrepareContext& c) {
   DTG_TRY(own_worker(c));
+  if (c.input(3).shape.count() != 2) return c.error("an element of %lld numbers", static_cast<long long>(c.input(3).shape.count()));
   return c.async_in_place(arrive_run);
+}
+
+Status ask_prepare(PrepareContext& c) {
+  DTG_TRY(own_worker(c));
+  return c.async_in_place(ask_run);
 }
 
 Status leave_prepare(PrepareContext& c) {
@@ -158,11 +221,13 @@ Status gather_prepare(PrepareContext& c) {
     return c.error("at least %lld of %lld workers; give 1 or more, and no more than there are", static_cast<long long>(a->least),
                    static_cast<long long>(a->workers));
   }
+  a->elements = c.input(2).shape.count();
   return c.async_in_place(gather_run);
 }
 
 Status begin_prepare(PrepareContext& c) {
   const auto& how = c.attr<std::string>("how");
+  c.args<MemberArgs>()->elements = c.input(2).shape.count();
   for (size_t i = 0; i < std::size(kBegins); ++i) {
     if (how == kBegins[i]) c.args<MemberArgs>()->how = static_cast<Begin>(i);
   }
@@ -172,6 +237,12 @@ Status begin_prepare(PrepareContext& c) {
 Status gather_shape(InferContext& c) {
   c.output(0, PartialShape::vector(c.integer("workers")));
   c.output(1, PartialShape::scalar());
+  c.output(2, c.input(2));
+  return {};
+}
+
+Status element_shape(InferContext& c) {
+  c.output(0, PartialShape::vector(2));
   return {};
 }
 
@@ -181,6 +252,7 @@ void register_handle(OpTable& ops, KernelTable& kernels) {
   ops.add(OpDef::make("_StepMembers")
               .output("handle: resource")
               .attr("workers: int")
+              .attr("elements: int = 0")
               .attr("container: string = ''")
               .attr("shared_name: string = ''")
               .shape(scalar_shape)
@@ -199,6 +271,7 @@ void register_step_members(OpTable& ops, KernelTable& kernels) {
   ops.add(on_members("_ArriveAtStep")
               .input("step: int64", {.rank = 0})
               .input("now: int64", {.rank = 0})
+              .input("element: int64", {.rank = 1})
               .output("next: int64")
               .attr("worker: int")
               .shape(scalar_shape)
@@ -208,16 +281,20 @@ void register_step_members(OpTable& ops, KernelTable& kernels) {
   kernels.add({.op = "_ArriveAtStep", .prepare = arrive_prepare, .mode = KernelMode::blocking});
   ops.add(on_members("_GatherStep")
               .input("step: int64", {.rank = 0})
+              .input("times: double", {.rank = 1})
               .output("members: bool")
               .output("count: int64")
+              .output("dealt: double")
               .attr("workers: int")
               .attr("least: int = 1")
               .shape(gather_shape)
               .access(Access::consume)
-              .doc("Private: waits until all workers that are there have contributed to the step, and `least` at least; who they are."));
+              .doc("Private: waits until all workers that are there have contributed to the step, and `least` at least; who they are, "
+                   "and 1 for each element that they brought. `times`: how often each has been in an update."));
   kernels.add({.op = "_GatherStep", .prepare = gather_prepare, .mode = KernelMode::blocking});
   ops.add(on_members("_BeginStep")
               .input("step: int64", {.rank = 0})
+              .input("times: double", {.rank = 1})
               .attr("how: {'next', 'again', 'first'} = 'next'")
               .shape(no_outputs)
               .access(Access::attend)
@@ -229,6 +306,15 @@ void register_step_members(OpTable& ops, KernelTable& kernels) {
               .access(Access::attend)
               .doc("Private: nobody waits for a worker any more."));
   kernels.add({.op = "_LeaveSteps", .prepare = leave_prepare, .mode = KernelMode::host});
+  ops.add(on_members("_AskElement")
+              .input("epoch: int64", {.rank = 0})
+              .output("element: int64")
+              .attr("worker: int")
+              .shape(element_shape)
+              .access(Access::attend)
+              .doc("Private: waits until there is an element of an epoch for a worker, its epoch and its number, or until that epoch is "
+                   "over: the one that is now, and -1. Epoch -1: whichever is now."));
+  kernels.add({.op = "_AskElement", .prepare = ask_prepare, .mode = KernelMode::blocking});
 }
 
 }  // namespace dtg::ops

@@ -15,7 +15,8 @@
 namespace dtg {
 namespace {
 
-constexpr int32_t kReplicasMax = 4096;  // handles are made for all of them
+constexpr int32_t kReplicasMax = 4096;              // handles are made for all of them
+constexpr int64_t kElementsMax = int64_t{1} << 22;  // an update looks at the number of each
 
 Status check_replication(const Replication& r) {
   if (r.mode < SyncMode::async || r.mode > SyncMode::elastic)
@@ -37,6 +38,12 @@ Status check_replication(const Replication& r) {
     return invalid_argument("replication: %d workers at least, of %d; give 1 to %d, or 0 for 1", r.min_workers, r.total, r.total);
   if (r.min_workers != 0 && r.mode != SyncMode::elastic)
     return invalid_argument("replication: workers at least can be chosen for elastic only; leave it 0");
+  if (r.elements < 0 || r.elements > kElementsMax) {
+    return invalid_argument("replication: %lld elements of an epoch; give 1 to %lld, or 0 where none are dealt",
+                            static_cast<long long>(r.elements), static_cast<long long>(kElementsMax));
+  }
+  if (r.elements != 0 && r.mode != SyncMode::elastic)
+    return invalid_argument("replication: elements can be dealt in the elastic mode only; leave it 0");
   return {};
 }
 
@@ -193,19 +200,12 @@ class Replicas {
 
   // Whose contributions were applied how often counts a variable, in the update itself and as what is counted with a moving mean is.
   Status add_members(std::span<const VariableGradient> own) {
-    constexpr const char* kName = "sync/contributions";
-    if (const NamedVariable* const known = model_.find(kName)) {
-      contributions_ = *known;
-    } else {
-      DTG_ASSIGN(contributions_, model_.add_variable({.name = kName,
-                                                      .dtype = DType::f64,
-                                                      .shape = Shape::of({replication_.total}),
-                                                      .initializer = Initializer::zeros(),
-                                                      .trainable = false,
-                                                      .colocate = own[0].variable.handle.node(),
-                                                      .absolute = true}));
+    DTG_ASSIGN(contributions_, counting_variable(model_, "sync/contributions", replication_.total, own[0].variable.handle.node()));
+    // It is read with the count of steps, so it counts in the commit of that.
+    if (replication_.elements > 0) {
+      DTG_ASSIGN(ledger_, counting_variable(model_, "sync/dealt", replication_.elements, step_.handle.node()));
     }
-    steps_.emplace(graph_, step_, replication_);
+    steps_.emplace(graph_, step_, replication_, ledger_ ? &*ledger_ : nullptr, home_);
     return steps_->status();
   }
 
@@ -248,6 +248,7 @@ class Replicas {
     remedy.first = steps_->look_again();
     const Value before = steps_->step_before();
     out_.leave = steps_->leave();
+    if (ledger_) DTG_TRY(add_deal(remedy.first));
     DTG_TRY(built().with_context("replicate"));
     {
       const ColocationScope at_home(graph_, home_);
@@ -257,6 +258,17 @@ class Replicas {
     effects.push_back(out_.train);
     remedy.effects = std::move(effects);
     return add_remedy(graph_, out_.train, remedy);
+  }
+
+  // Who asks again is given the same.
+  Status add_deal(NodeId first) {
+    Remedy remedy;
+    out_.elements = replication_.elements;
+    out_.deal = steps_->deal(&out_.epoch_to_deal, &out_.dealt);
+    remedy.first = remedy.first_if_made = first;
+    remedy.effects.push_back(out_.deal);
+    DTG_TRY(built().with_context("replicate"));
+    return add_remedy(graph_, out_.deal, remedy);
   }
 
   // The step of the variables that the next gradients are computed from. A variable of this worker alone, so the model,
@@ -387,6 +399,7 @@ class Replicas {
     DTG_TRY(built().with_context("replicate, chief"));
     DTG_ASSIGN(std::vector<VariableGradient> means, take_all(own, accumulators));
     if (elastic()) means.push_back({contributions_, steps_->counting(contributions_), 1});
+    if (ledger_) means.push_back({*ledger_, steps_->entering(), 1});
     DTG_TRY(apply_means(means, moved));
     DTG_TRY(add_remedy(graph_, out_.update, {.first = out_.resume, .effects = {}, .units = out_.units, .begin_units = out_.begin_units}));
     out_.chief_init = strict()    ? together(moved, "chief_init")
@@ -495,10 +508,11 @@ class Replicas {
   NamedVariable step_;
   Value local_step_;
   std::optional<ElasticSteps> steps_;
-  NamedVariable contributions_;    // elastic: by worker, how many of its have been applied
-  std::vector<Value> tokens_;      // of this worker; the chief: of all
-  std::vector<Value> all_tokens_;  // strict, with a loss to be checked: of all, by worker
-  Value contributed_step_;         // that contributions are said to be of
+  NamedVariable contributions_;          // elastic: by worker, how many of its have been applied
+  std::optional<NamedVariable> ledger_;  // elastic: by element of the data, how often it has been in an update
+  std::vector<Value> tokens_;            // of this worker; the chief: of all
+  std::vector<Value> all_tokens_;        // strict, with a loss to be checked: of all, by worker
+  Value contributed_step_;               // that contributions are said to be of
   Replicated out_;
 };
 

@@ -25,6 +25,8 @@
 //             gradients first and arrives behind that, at the task of the global step; it ends its step when that is made, with or
 //             without it. What it contributed too late is dropped. A worker that is gone for a second (or silent for T_dead and that
 //             second) is not waited for any more.
+//             Where the elements of the workers' data are dealt, a worker asks for one before each step, and the update enters those that
+//             it is made of into a ledger, in its own commit (exec/deal.h): so each is in one update of its epoch.
 //
 // Targets and their order: the chief gives the variables their values, runs chief_init once, then update again and
 // again; each worker waits for the variables, runs local_init once, then train again and again. A worker that restarts
@@ -47,6 +49,7 @@ struct Replication {
   int32_t to_aggregate = 0;  // SyncMode::replicas: gradients per update; 0: total
   int32_t staleness = 0;     // SyncMode::ssp: steps that a worker may be ahead of the slowest
   int32_t min_workers = 0;   // SyncMode::elastic: without whom no step is made; 0: 1
+  int64_t elements = 0;      // SyncMode::elastic: of an epoch of data, which are dealt to the workers; 0: none are
 };
 
 struct Replicated {
@@ -61,6 +64,10 @@ struct Replicated {
   // the count right after its own update, so that next_step - 1 - local_step is its staleness; otherwise its token.
   Value local_step, next_step;
   Value members;                  // elastic, the chief: bool by worker, part of `update`: whose contributions made the step
+  NodeId deal = kNoNode;          // elastic, where elements are dealt: before a step, waits for the one that it is made of
+  int64_t elements = 0;           // that are dealt
+  Value epoch_to_deal;            // int64, fed to that: of which epoch; -1: whichever is now
+  Value dealt;                    // int64[2], part of `deal`: epoch and number; the number is -1 where the epoch that was asked for is over
   Value clock;                    // ssp: int64, the worker's own at the end of the step
   Value learning_rate;            // float scalar
   Value gradient_norm;            // float32, of this worker's own gradients; costs nothing unless fetched

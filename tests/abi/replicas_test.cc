@@ -2,6 +2,7 @@
 // same layers; waiting for variables that nobody initialised; shares that make no sense. One thread.
 #include "world.h"
 
+#include <cstdio>
 #include <cstring>
 
 namespace outside {
@@ -161,6 +162,144 @@ TEST_F(Replicas, StrictWorkersAndTowersGiveEqualBits) {
   dtg_model_release(model);
 }
 
+// A worker of elastic training that is alone: a record's cell goes down by 1 when it is trained with.
+struct Dealing {
+  static constexpr int64_t kRecords = 7, kElements = 4;
+  explicit Dealing(const Handles& h, int64_t elements = kElements) : session(h.session) {
+    const int64_t dims[] = {kRecords}, axis = 0;
+    dtg_variable_spec spec = DTG_VARIABLE_SPEC_INIT;
+    dtg_value axes{}, product{}, loss{}, init{};
+    OK(dtg_model_create(h.graph, 5, &model));
+    spec.name = "cells";
+    spec.dims = dims;
+    spec.rank = 1;
+    OK(dtg_model_add_variable(model, &spec, &cells));
+    OK(dtg_placeholder(h.graph, nullptr, DTG_F32, dims, 1, &x));
+    OK(dtg_const_i64s(h.graph, &axis, 1, &axes));
+    OK(dtg_add2(h.graph, "Mul", cells.read, x, &product));
+    OK(dtg_add2(h.graph, "Sum", product, axes, &loss));
+    dtg_replication share = DTG_REPLICATION_INIT;
+    share.mode = DTG_SYNC_ELASTIC;
+    share.total = 3;
+    share.elements = elements;
+    dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
+    optimizer.rate = 1;
+    OK(dtg_nn_minimize_replicated(model, loss, &optimizer, &share, &added));
+    OK(dtg_model_init(model, &init));
+    for (const dtg_value target : {init, added.chief_init, added.local_init}) OK(dtg_run_target(session, target));
+    OK(dtg_dataset_range(h.runtime, 0, kRecords, 1, &data));
+    OK(dtg_dataset_shuffle(data, 0, 3));
+    OK(dtg_dataset_batch(data, 2, 0));
+  }
+  ~Dealing() {
+    dtg_dataset_release(data);
+    dtg_model_release(model);
+  }
+  dtg_error* train(const dtg_tensor* records) {
+    std::vector<float> values(kRecords);
+    const auto* const numbers = static_cast<const int64_t*>(dtg_tensor_data(records, nullptr));
+    for (int64_t i = 0; i < dtg_tensor_dim(records, 0); ++i) values[static_cast<size_t>(numbers[i])] = 1;
+    const int64_t dims[] = {kRecords};
+    dtg_tensor* fed = nullptr;
+    OK(dtg_tensor_allocate(DTG_F32, dims, 1, &fed));
+    std::memcpy(dtg_tensor_mutable_data(fed), values.data(), values.size() * sizeof(float));
+    const dtg_tensor* const feed = fed;
+    const dtg_value targets[] = {added.update, added.train};
+    dtg_run_args args = DTG_RUN_ARGS_INIT;
+    args.feeds = &x;
+    args.feed_tensors = &feed;
+    args.num_feeds = 1;
+    args.targets = targets;
+    args.num_targets = 2;
+    dtg_error* const error = dtg_session_run(session, &args);
+    dtg_tensor_release(fed);
+    return error;
+  }
+  dtg_session* const session;
+  dtg_model* model = nullptr;
+  dtg_variable cells = DTG_VARIABLE_INIT;
+  dtg_value x{};
+  dtg_replicated added = DTG_REPLICATED_INIT;
+  dtg_dataset* data = nullptr;
+};
+
+TEST_F(Replicas, DealsEachElementOnceInAnEpoch) {
+  Dealing job(h);
+  int64_t epoch = 0, element = 0;
+  refused(dtg_dataset_dealt(job.data, &epoch, &element), DTG_FAILED_PRECONDITION, "a data set that is not dealt");
+  OK(dtg_dataset_deal(job.data, job.model, h.session, kWaitNs));
+  refused(dtg_dataset_prefetch(job.data, 2), DTG_FAILED_PRECONDITION, "a transform of what is dealt");
+  OK(dtg_dataset_dealt(job.data, &epoch, &element));
+  EXPECT_EQ(epoch, -1);
+  for (int64_t e = 0; e < 3; ++e) {
+    for (int64_t i = 0;; ++i) {
+      dtg_tensor *records = nullptr, *again = nullptr;
+      int32_t more = 0;
+      OK(dtg_dataset_next(job.data, &records, 1, &more));
+      OK(dtg_dataset_dealt(job.data, &epoch, &element));
+      if (!more) break;
+      EXPECT_EQ(epoch, e);
+      EXPECT_EQ(element, i);
+      // It has not been trained with.
+      OK(dtg_dataset_next(job.data, &again, 1, &more));
+      OK(dtg_dataset_dealt(job.data, nullptr, &element));
+      EXPECT_EQ(element, i);
+      OK(job.train(again));
+      dtg_tensor_release(records);
+      dtg_tensor_release(again);
+    }
+    EXPECT_EQ(epoch, e + 1);
+    EXPECT_EQ(element, -1);
+    const std::string cells = bytes_of(h.session, job.cells.read);
+    for (int64_t r = 0; r < Dealing::kRecords; ++r) {
+      float cell = 0;
+      std::memcpy(&cell, cells.data() + static_cast<size_t>(r) * sizeof cell, sizeof cell);
+      EXPECT_EQ(cell, -static_cast<float>(e + 1)) << "record " << r;
+    }
+    OK(dtg_dataset_restart(job.data));
+  }
+}
+
+// The place in the data is one with the weights.
+TEST_F(Replicas, RestoredWeightsBringTheirPlaceInTheData) {
+  Dealing job(h);
+  const std::string path = folder("dealt") + ".safetensors";
+  OK(dtg_dataset_deal(job.data, job.model, h.session, kWaitNs));
+  int32_t more = 1;
+  int made = 0;
+  for (; more; ++made) {
+    dtg_tensor* records = nullptr;
+    OK(dtg_dataset_next(job.data, &records, 1, &more));
+    if (more) OK(job.train(records));
+    dtg_tensor_release(records);
+    if (made == 1) OK(dtg_model_save(job.model, h.session, path.c_str(), DTG_STRLEN));
+    if (made != 2) continue;
+    OK(dtg_model_restore(job.model, h.session, path.c_str(), DTG_STRLEN));
+    OK(dtg_model_recover(job.model, h.session, kWaitNs));
+  }
+  std::remove(path.c_str());
+  EXPECT_EQ(made, 6) << "4 elements, one of them again, and the end";
+  const float once[Dealing::kRecords] = {-1, -1, -1, -1, -1, -1, -1};
+  EXPECT_EQ(bytes_of(h.session, job.cells.read), std::string(reinterpret_cast<const char*>(once), sizeof once));
+}
+
+TEST_F(Replicas, DealsOnlyWhatFits) {
+  Dealing job(h, 5);
+  const std::string other =
+      refused(dtg_dataset_deal(job.data, job.model, h.session, 0), DTG_INVALID_ARGUMENT, "another number of elements");
+  EXPECT_NE(other.find("by the replication an epoch has 5 elements, the data set has 4"), std::string::npos) << other;
+  dtg_model* plain = nullptr;
+  OK(dtg_model_create(h.graph, 5, &plain));
+  refused(dtg_dataset_deal(job.data, plain, h.session, 0), DTG_FAILED_PRECONDITION, "a model that deals nothing");
+  dtg_model_release(plain);
+  dtg_tensor* records = nullptr;
+  int32_t more = 0;
+  OK(dtg_dataset_next(job.data, &records, 1, &more));
+  // Nothing was dealt to it.
+  refused(job.train(records), DTG_FAILED_PRECONDITION, "a step without an element");
+  dtg_tensor_release(records);
+}
+
 TEST_F(Replicas, WaitsForVariablesAndNamesThem) {
   dtg_model* model = nullptr;
   OK(dtg_model_create(h.graph, 5, &model));
@@ -196,6 +335,8 @@ TEST_F(Replicas, SharesThatMakeNoSense) {
   refuse("a negative worker", [](auto& s) { s.worker = -1; });
   refuse("a negative total", [](auto& s) { s.total = -2; });
   refuse("too many", [](auto& s) { s.total = INT32_MAX; });
+  refuse("elements of strict", [](auto& s) { s.mode = DTG_SYNC_STRICT, s.elements = 3; });
+  refuse("negative elements", [](auto& s) { s.mode = DTG_SYNC_ELASTIC, s.elements = -3; });
   refuse("R of strict", [](auto& s) { s.mode = DTG_SYNC_STRICT, s.total = 2, s.to_aggregate = 1; });
   dtg_training training = DTG_TRAINING_INIT;
   refused(dtg_nn_minimize_towers(model, towers.loss, 0, nullptr, &training), DTG_INVALID_ARGUMENT, "no towers");

@@ -17,7 +17,7 @@ PROGRAM, DTG, KILLER = sys.argv[1:4]
 # Workers, parameter servers, who is killed, mode; "coordinator": servers that a task more feeds, and an accident to it is none of these.
 # Without parameter servers the workers are equals that meet in a group.
 CASES = [(1, 1, "any", "async"), (2, 1, "any", "async"), (2, 1, "worker", "sync"), (2, 2, "any", "sync"), (3, 0, "worker", "sync"),
-         (2, 1, "worker", "coordinator"), (2, 1, "ps", "coordinator")]
+         (2, 1, "worker", "coordinator"), (2, 1, "ps", "coordinator"), (3, 2, "any", "elastic")]
 
 
 def train(run, workers, epochs, every=None, kind="worker", servers=1, mode="async"):
@@ -49,7 +49,8 @@ def train(run, workers, epochs, every=None, kind="worker", servers=1, mode="asyn
 
 
 def check(summary, kills, workers, mode):
-    total = (workers if mode == "async" else 1) * summary["steps"]
+    # Elastic: the 1,500 digits of each epoch, of which each is in one update.
+    total = 1500 * summary["epochs"] if mode == "elastic" else (workers if mode == "async" else 1) * summary["steps"]
     problems = []
     if summary["ledger"] != {"expected": total, "counted": total, "lost": 0, "doubled": 0}:
         problems.append(f"the ledger of {workers} workers does not hold: {summary['ledger']}, {total} steps")

@@ -25,15 +25,16 @@ struct ElasticProcess : OtherProcess {
 
 class ElasticJob : public ::testing::Test {
  protected:
-  void serve(int least, bool all_same = false) {
+  void serve(int least, bool all_same = false, bool deals = false) {
     ::chmod(scratch_.path().c_str(), 0700);
     const auto at = [&](const std::string& name) { return "unix:" + (scratch_ / name); };
     cluster_ = "ps=" + at("ps0") + "," + at("ps1") + ";worker=";
     for (int w = 0; w < ElasticWorker::kWorkers; ++w) cluster_ += (w ? "," : "") + at("w" + std::to_string(w));
     least_ = least;
     same_ = all_same;
+    deals_ = deals;
     for (int p = 0; p < 2; ++p) start_ps(p);
-    chief_ = std::make_unique<ElasticWorker>(cluster_, 0, least, all_same);
+    chief_ = std::make_unique<ElasticWorker>(cluster_, 0, least, all_same, deals);
     const Status begun = chief_->begin();
     ASSERT_TRUE(begun.ok()) << begun.message();
     queue_ = CompletionQueue::create().take();
@@ -47,7 +48,7 @@ class ElasticJob : public ::testing::Test {
   void start_ps(int p) { servers_[p] = std::make_unique<ServerProcess>(cluster_, "ps", p, scratch_ / ("state" + std::to_string(p))); }
   void start(int w) {
     std::vector<std::string> words = {"--elastic", cluster_, std::to_string(w), std::to_string(least_)};
-    if (same_) words.push_back("same");
+    if (same_ || deals_) words.push_back(same_ ? "same" : "data");
     workers_[w] = std::make_unique<ElasticProcess>(std::move(words));
   }
   std::vector<Tensor> read(std::vector<Value> values) {
@@ -137,7 +138,7 @@ class ElasticJob : public ::testing::Test {
   Scratch scratch_;
   std::string cluster_;
   int least_ = 1;
-  bool same_ = false;
+  bool same_ = false, deals_ = false;
   std::unique_ptr<ServerProcess> servers_[2];
   std::unique_ptr<ElasticWorker> chief_;
   std::unique_ptr<ElasticProcess> workers_[ElasticWorker::kWorkers];
@@ -257,6 +258,67 @@ TEST_F(ElasticJob, EveryStepIsAppliedOnceWhoeverIsKilled) {
     for (const float value : each.values<float>()) EXPECT_EQ(value, wanted) << "seed " << seed;
   }
   EXPECT_GT(steps, 50);
+  updates->cancel();
+}
+
+// Workers and servers are killed and started again while the elements of some epochs are dealt: each record is in one update of each epoch.
+TEST_F(ElasticJob, EveryRecordIsInOneUpdateOfAnEpochWhoeverIsKilled) {
+  const unsigned seed = std::random_device{}();
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  serve(1, false, true);
+  for (const int w : {1, 2, 3}) start(w);
+  const Ref<AsyncRun> updates = chief_->session->run_repeatedly({&chief_->added.update, 1}, queue_, 0).take();
+  std::atomic<bool> is_over{false};
+  std::thread trains([&] {
+    bool over = false;
+    while (!over) {
+      Status status = chief_->train_on_data(&over);
+      if (status.code() == Code::unavailable || status.code() == Code::aborted) {
+        status = recover(*chief_->model, chief_->added, *chief_->session, system_clock(), Deadline::after(system_clock(), 60 * kSecond));
+        if (status.ok()) status = chief_->join();
+      }
+      EXPECT_TRUE(status.ok()) << status.message();
+      if (!status.ok()) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+    is_over = true;
+  });
+  // Who is back at once has what it had; who is missed for longer finds that others have it.
+  int kills = 0;
+  int away[ElasticWorker::kWorkers] = {};
+  for (; !is_over; ++kills) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<int>(50, 400)(random)));
+    for (int w = 1; w < ElasticWorker::kWorkers; ++w) {
+      if (away[w] > 0 && --away[w] == 0) start(w);
+    }
+    const int which = std::uniform_int_distribution<int>(0, 7)(random), w = 1 + which % 3;
+    if (kills > 20) continue;  // and in the end they are left in peace
+    if (which < 2) {
+      servers_[which]->kill();
+      start_ps(which);
+    } else if (away[w] == 0) {
+      workers_[w]->kill();
+      away[w] = std::uniform_int_distribution<int>(0, 1)(random) * std::uniform_int_distribution<int>(3, 12)(random);
+      if (away[w] == 0) start(w);
+    }
+  }
+  trains.join();
+  EXPECT_FALSE(updates->finished());
+  const std::vector<Tensor> held = read({chief_->added.global_step, chief_->model->find("sync/contributions")->read,
+                                         chief_->variables[0].read, chief_->variables[1].read, chief_->model->find("sync/dealt")->read});
+  double contributions = 0;
+  for (const double one : held[1].values<double>()) contributions += one;
+  EXPECT_EQ(contributions, static_cast<double>(ElasticWorker::kElements * ElasticWorker::kEpochs)) << "seed " << seed;
+  for (const double times : held[4].values<double>()) EXPECT_EQ(times, static_cast<double>(ElasticWorker::kEpochs)) << "seed " << seed;
+  int lost = 0, doubled = 0;
+  for (const Tensor& each : {held[2], held[3]}) {
+    for (const float cell : each.values<float>()) lost += cell > -0.99f, doubled += cell < -1.01f;
+  }
+  EXPECT_EQ(lost, 0) << "seed " << seed;
+  EXPECT_EQ(doubled, 0) << "seed " << seed;
+  std::printf("%d kills, %lld steps, %g contributions\n", kills, static_cast<long long>(held[0].values<int64_t>()[0]), contributions);
+  for (const int w : {1, 2, 3}) workers_[w]->kill();
   updates->cancel();
 }
 

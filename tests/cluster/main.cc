@@ -1,6 +1,7 @@
 // The test program, and with "--serve CLUSTER JOB TASK [KEY]" the other processes of a cluster: a server that lives until
 // its standard input ends, so that no test leaves one behind. With "--work TARGET" a worker that runs steps there, with
-// "--meet CLUSTER TASK BARRIER" one that waits there for the others, with "--elastic CLUSTER TASK LEAST [same]" one of elastic training.
+// "--meet CLUSTER TASK BARRIER" one that waits there for the others, with "--elastic CLUSTER TASK LEAST [same|data]" one of elastic
+// training.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -72,13 +73,15 @@ int meet(const char* cluster, const char* task, const char* barrier) {
 }
 
 // Trains until its input ends. What it misses because it was taken for gone, or lost a server, it leaves to those who were there.
-int train(const char* cluster, const char* task, const char* least, bool all_same) {
+int train(const char* cluster, const char* task, const char* least, const std::string& what) {
   using namespace dtg;
-  ElasticWorker worker(cluster, std::atoi(task), std::atoi(least), all_same);
+  ElasticWorker worker(cluster, std::atoi(task), std::atoi(least), what == "same", what == "data");
   Status status = worker.begin();
   pollfd input = {0, POLLIN, 0};
-  while (status.ok() && ::poll(&input, 1, 0) == 0) {
-    status = worker.train();
+  bool is_over = false;
+  // With data it is slow, now and then, so that it is killed anywhere.
+  for (int made = 0; status.ok() && ::poll(&input, 1, is_over ? -1 : worker.dealt ? made % 7 : 0) == 0; ++made) {
+    status = worker.dealt ? worker.train_on_data(&is_over) : worker.train();
     if (status.code() == Code::unavailable || status.code() == Code::aborted) status = worker.join();
   }
   if (!status.ok()) fprintf(stderr, "worker %s: %s\n", task, status.message().c_str());
@@ -92,7 +95,7 @@ int main(int argc, char** argv) {
     return serve(argv[2], argv[3], argv[4], argc > 5 ? argv[5] : "", argc > 6 ? argv[6] : "");
   if (argc == 3 && std::string(argv[1]) == "--work") return work(argv[2]);
   if (argc == 5 && std::string(argv[1]) == "--meet") return meet(argv[2], argv[3], argv[4]);
-  if (argc >= 5 && std::string(argv[1]) == "--elastic") return train(argv[2], argv[3], argv[4], argc > 5);
+  if (argc >= 5 && std::string(argv[1]) == "--elastic") return train(argv[2], argv[3], argv[4], argc > 5 ? argv[5] : "");
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

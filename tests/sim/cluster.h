@@ -55,7 +55,7 @@ class Cluster final {
   void rest();
   void take_one_away();
   Replication share(int index) const {
-    return {.mode = elastic_ ? SyncMode::elastic : SyncMode::strict, .worker = index, .total = workers_};
+    return {.mode = elastic_ ? SyncMode::elastic : SyncMode::strict, .worker = index, .total = workers_, .elements = elastic_ ? 7 : 0};
   }
   void wrong(const std::string& what);
 

@@ -1,6 +1,8 @@
 // Building, stepping and judging.
 #include "strict.h"
 
+#include <algorithm>
+
 #include "graph/build.h"
 #include "session/async_run.h"
 
@@ -134,10 +136,19 @@ Status StrictWorker::go_on() {
   return {};
 }
 
+// Of whichever epoch is now.
+Status StrictWorker::deal() {
+  if (added_.deal == kNoNode) return {};
+  const Tensor whichever = Tensor::scalar<int64_t>(-1).take();
+  const Tensor* const feed = &whichever;
+  return runs_.run(*session_, {{&added_.epoch_to_deal, 1}, {&feed, 1}, {}, {&added_.deal, 1}, kRunNs}, nullptr);
+}
+
 Status StrictWorker::step() {
   if (!goes_on_) DTG_TRY(go_on());
   std::vector<Tensor> next;
-  const Status status = run({&added_.next_step, 1}, {&added_.train, 1}, &next, true);
+  Status status = deal();
+  if (status.ok()) status = run({&added_.next_step, 1}, {&added_.train, 1}, &next, true);
   if (status.ok()) step_ = next[0].as<int64_t>()[0];
   goes_on_ = status.ok();
   return status;
@@ -155,6 +166,16 @@ std::string StrictWorker::judge_contributions(int64_t counted, const Tensor& con
                                              : format("%g contributions to %lld steps", sum, static_cast<long long>(counted));
 }
 
+// An element for each contribution, and none of an epoch before all of the one before.
+std::string StrictWorker::judge_ledger(const Tensor& contributions, const Tensor& ledger) const {
+  double sum = 0, entered = 0;
+  for (const double one : contributions.values<double>()) sum += one;
+  for (const double times : ledger.values<double>()) entered += times;
+  if (entered != sum) return format("%g contributions, and %g elements in updates", sum, entered);
+  const auto [least, most] = std::ranges::minmax(ledger.values<double>());
+  return most - least <= 1 ? std::string() : format("one element was in %g updates, another in %g", least, most);
+}
+
 Result<std::string> StrictWorker::judge() {
   std::vector<Value> fetches{added_.global_step};
   for (const NamedVariable& each : model_->variables()) {
@@ -162,8 +183,14 @@ Result<std::string> StrictWorker::judge() {
   }
   const NamedVariable* const contributions = model_->find("sync/contributions");
   if (contributions) fetches.push_back(contributions->read);
+  const NamedVariable* const ledger = model_->find("sync/dealt");
+  if (ledger) fetches.push_back(ledger->read);
   std::vector<Tensor> read;
   DTG_TRY(run(fetches, {}, &read));
+  if (ledger) {
+    if (const std::string found = judge_ledger(read[read.size() - 2], read.back()); !found.empty()) return found;
+    read.pop_back();
+  }
   const int64_t counted = read[0].as<int64_t>()[0];
   if (contributions) {
     if (const std::string found = judge_contributions(counted, read.back()); !found.empty()) return found;

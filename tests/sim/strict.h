@@ -1,7 +1,7 @@
 // A synchronous worker of a simulated job. The variables are rows of cells on every parameter server; step k takes 1 from cell k of each,
 // and more where what a worker read did not fit together: a server ahead of another, or of the count of steps. In the end cell k of every
 // server is -1 for the steps that are counted, and 0 for the others, whoever was killed when. An elastic worker does the same, as the mean
-// does not hang on who takes part.
+// does not hang on who takes part; elements of data are dealt to it, of which each is to be in one update of its epoch.
 //
 // The fiber of its process.
 #pragma once
@@ -35,6 +35,8 @@ class StrictWorker final {
  private:
   Status build(int servers);
   std::string judge_contributions(int64_t counted, const Tensor& contributions) const;
+  std::string judge_ledger(const Tensor& contributions, const Tensor& ledger) const;
+  Status deal();
   Status begin();
   Status recovered();
   Status go_on();

@@ -11,14 +11,19 @@ namespace dtg {
 
 // v, and gradients for it by hand.
 struct ByHand {
-  ByHand(SyncMode mode, int total, int to_aggregate, int staleness = 0, int min_workers = 0) : world(total) {
+  ByHand(SyncMode mode, int total, int to_aggregate, int staleness = 0, int min_workers = 0, int64_t elements = 0) : world(total) {
     v = world.variable("v", {2}, 0, Initializer::zeros());
     for (int w = 0; w < total; ++w) {
       world.graph().push_device(ReplicaWorld::worker(w));
       gradients.push_back(world.placeholder(DType::f32, {2}));
       const VariableGradient given{v, {.dense = gradients.back(), .values = {}, .indices = {}, .dense_shape = {}}};
-      const Replication share{
-          .mode = mode, .worker = w, .total = total, .to_aggregate = to_aggregate, .staleness = staleness, .min_workers = min_workers};
+      const Replication share{.mode = mode,
+                              .worker = w,
+                              .total = total,
+                              .to_aggregate = to_aggregate,
+                              .staleness = staleness,
+                              .min_workers = min_workers,
+                              .elements = elements};
       parts.push_back(good(apply_replicated(world.model(), {&given, 1}, {.learning_rate = {}, .rate = 1}, share)));
       EXPECT_TRUE(world.graph().pop_device().ok());
     }

@@ -7,7 +7,7 @@ namespace {
 constexpr uint64_t kUpdate = 100;
 
 struct Elastic : ByHand {
-  explicit Elastic(int total, int min_workers = 0) : ByHand(SyncMode::elastic, total, 0, 0, min_workers) {
+  explicit Elastic(int total, int min_workers = 0, int64_t elements = 0) : ByHand(SyncMode::elastic, total, 0, 0, min_workers, elements) {
     world.run({}, {}, {parts[0].chief_init});
     for (const Replicated& part : parts) world.run({}, {}, {part.local_init});
   }
@@ -99,6 +99,96 @@ TEST(ElasticReplicas, AfterResumeAllContributeAgain) {
   s.expect_v(-3, -3);
   ASSERT_TRUE(s.world.wait(0).ok());
   ASSERT_TRUE(s.world.wait(1).ok());
+}
+
+// Where elements are dealt: epoch and number.
+struct Dealt : Elastic {
+  using Element = std::pair<int64_t, int64_t>;
+  static constexpr uint64_t kDeal = 200;
+  Dealt(int total, int64_t elements, int min_workers = 0) : Elastic(total, min_workers, elements) {}
+  Element deal(int w, int64_t epoch = 0) {
+    const Replicated& part = parts[static_cast<size_t>(w)];
+    const Tensor got = world.run({{part.epoch_to_deal, good(Tensor::scalar<int64_t>(epoch))}}, {part.dealt}, {part.deal})[0];
+    return {got.values<int64_t>()[0], got.values<int64_t>()[1]};
+  }
+  Ref<AsyncRun> ask(int w, int64_t epoch = 0) {
+    const Replicated& part = parts[static_cast<size_t>(w)];
+    return world.start({{part.epoch_to_deal, good(Tensor::scalar<int64_t>(epoch))}}, part.deal, kDeal + static_cast<uint64_t>(w));
+  }
+  std::vector<double> ledger() {
+    const Tensor now = world.run({}, {world.model().find("sync/dealt")->read}, {})[0];
+    return {now.values<double>().begin(), now.values<double>().end()};
+  }
+};
+
+TEST(ElasticReplicas, EachElementIsInOneUpdateOfItsEpoch) {
+  Dealt s(2, 3, 2);
+  EXPECT_EQ(s.deal(0), Dealt::Element(0, 0));
+  EXPECT_EQ(s.deal(1), Dealt::Element(0, 1));
+  EXPECT_EQ(s.deal(1), Dealt::Element(0, 1)) << "it has contributed nothing";
+  s.train(0, 1, 0);
+  s.train(1, 1, 0);
+  s.update();
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  ASSERT_TRUE(s.world.wait(1).ok());
+  EXPECT_EQ(s.ledger(), (std::vector<double>{1, 1, 0}));
+  EXPECT_EQ(s.deal(0), Dealt::Element(0, 2));
+  // There is none for worker 1, and the step does not wait for it.
+  s.ask(1);
+  s.update();
+  s.train(0, 1, 0);
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  ASSERT_TRUE(s.world.wait(Dealt::kDeal + 1).ok());
+  EXPECT_EQ(s.ledger(), (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(s.deal(0), Dealt::Element(1, -1)) << "the epoch is over";
+  EXPECT_EQ(s.deal(1, -1), Dealt::Element(1, 0));
+  EXPECT_EQ(s.deal(0, 1), Dealt::Element(1, 1));
+  EXPECT_EQ(s.steps(), 2);
+}
+
+// What it brings is in an update already.
+TEST(ElasticReplicas, AnElementDoesNotCountTwice) {
+  Dealt s(2, 4);
+  EXPECT_EQ(s.deal(0), Dealt::Element(0, 0));
+  s.update();
+  s.train(0, 1, 0);
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  s.update();
+  s.train(0, 1, 0);
+  ASSERT_TRUE(s.world.wait(0).ok());
+  EXPECT_FALSE(s.world.has_ended(kUpdate));
+  EXPECT_EQ(s.local_step(0), 1) << "it is to contribute to the step with another";
+  EXPECT_EQ(s.deal(0), Dealt::Element(0, 1));
+  s.train(0, 2, 0);
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  s.expect_v(-3, 0);
+  EXPECT_EQ(s.ledger(), (std::vector<double>{1, 1, 0, 0}));
+  // Who leaves gives back what it has.
+  EXPECT_EQ(s.deal(1), Dealt::Element(0, 2));
+  EXPECT_EQ(s.deal(0), Dealt::Element(0, 3));
+  s.world.run({}, {}, {s.parts[1].leave});
+  s.update();
+  s.train(0, 1, 0);
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(0).ok());
+  EXPECT_EQ(s.deal(0), Dealt::Element(0, 2));
+}
+
+// With least 2 and one element left, who has none is there all the same.
+TEST(ElasticReplicas, TheLastElementsOfAnEpochNeedNotMany) {
+  Dealt s(2, 1, 2);
+  EXPECT_EQ(s.deal(1), Dealt::Element(0, 0));
+  s.ask(0);
+  s.update();
+  s.train(1, 1, 1);
+  ASSERT_TRUE(s.updated().ok());
+  ASSERT_TRUE(s.world.wait(1).ok());
+  ASSERT_TRUE(s.world.wait(Dealt::kDeal).ok());
+  s.expect_v(-1, -1);
 }
 
 TEST(ElasticReplicas, OnlyTheWorkerWhoseLossIsNoNumberIsTold) { EXPECT_EQ(SyncMode::elastic, SyncMode::elastic); }

@@ -327,6 +327,17 @@ static void move_to(JNIEnv* env, jclass self, jlong data, jlongArray position) {
   free(numbers);
 }
 
+static void deal(JNIEnv* env, jclass self, jlong data, jlong model, jlong session, jlong timeout_ns) {
+  (void)self;
+  jni_threw(env, dtg_dataset_deal(AS(dtg_dataset, data), AS(dtg_model, model), AS(dtg_session, session), timeout_ns));
+}
+
+static jlongArray dealt(JNIEnv* env, jclass self, jlong data) {
+  int64_t out[2] = {-1, -1};
+  (void)self;
+  return jni_threw(env, dtg_dataset_dealt(AS(dtg_dataset, data), &out[0], &out[1])) ? NULL : jni_array(env, out, 2);
+}
+
 static const JNINativeMethod methods[] = {
     NATIVE("datasetTensors", "(J[J)J", tensors),
     NATIVE("datasetRange", "(JJJJ)J", range),
@@ -347,6 +358,8 @@ static const JNINativeMethod methods[] = {
     NATIVE("datasetNext", "(J)[J", next),
     NATIVE("datasetPosition", "(J)[J", position),
     NATIVE("datasetMoveTo", "(J[J)V", move_to),
+    NATIVE("datasetDeal", "(JJJJ)V", deal),
+    NATIVE("datasetDealt", "(J)[J", dealt),
     NATIVE("datasetNormalize", "(JJ[B)V", normalize),
     NATIVE("datasetFitNormalization", "(JJI)[B", fit_normalization),
     NATIVE("datasetSplit", "(J[B)[J", split),

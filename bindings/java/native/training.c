@@ -58,6 +58,7 @@ static dtg_replication read_replication(packet* from) {
   to.to_aggregate = (int32_t)packet_int(from);
   to.staleness = (int32_t)packet_int(from);
   to.min_workers = (int32_t)packet_int(from);
+  to.elements = packet_int(from);
   return to;
 }
 

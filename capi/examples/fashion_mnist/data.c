@@ -1,5 +1,6 @@
 /* data.c: the images. Each worker takes every n-th of them, and so does each tower: who trains on which image, and in
- * which order, depends on the seed alone. */
+ * which order, depends on the seed alone. With "elastic", where nobody knows who will be there, all have all images in the same order, and
+ * the batches are dealt to who is. */
 #define _POSIX_C_SOURCE 200809L
 #include "fashion_mnist.h"
 
@@ -66,6 +67,20 @@ static dtg_error *open_shard(const struct options *options, struct data *data, i
   return batches(*out, data, options->batch / of, 0);
 }
 
+/* The last batch may be short: every image is in one. No prefetch, as most of what comes next is another worker's. */
+static dtg_error *open_dealt(const struct options *options, const struct place *place, struct data *data, dtg_dataset **out) {
+  const int workers = place->task.num_workers, least = place->min_workers > 0 ? place->min_workers : workers;
+  TRY(open_images(options, data, 0, out));
+  data->images = dtg_dataset_cardinality(*out);
+  TRY(dtg_dataset_shuffle(*out, 0, options->seed));
+  TRY(dtg_dataset_scale(*out, 0, data->side == 28 ? 255 : 16));
+  TRY(dtg_dataset_cast(*out, 1, DTG_I64));
+  TRY(dtg_dataset_batch(*out, options->batch > workers ? options->batch / workers : 1, 0));
+  data->elements = dtg_dataset_cardinality(*out);
+  data->steps = (data->elements + least - 1) / least;
+  return NULL;
+}
+
 dtg_error *open_data(const struct options *options, const struct place *place, struct data *data) {
   /* A coordinator has all images, and gives each worker the share of a batch that it would take. */
   struct options share = *options;
@@ -76,7 +91,9 @@ dtg_error *open_data(const struct options *options, const struct place *place, s
   }
   const int workers = place->cluster ? place->task.num_workers : options->shards;
   data->shards = place->cluster ? 1 : options->shards;
-  for (int i = 0; i < data->shards && !place->coordinates; i++)
+  const int dealt = has_ps(place) && sync_mode(options) == DTG_SYNC_ELASTIC;
+  if (dealt) TRY(open_dealt(options, place, data, &data->train[0]));
+  for (int i = 0; i < data->shards && !dealt && !place->coordinates; i++)
     TRY(open_shard(options, data, workers, place->cluster ? place->task.id : i, &data->train[i]));
   if (data->side == 8 && place->task.id == 0) {
     printf("no data set in %s, taking the 8x8 digits; for the real one: apt install dataset-fashion-mnist\n", options->data);

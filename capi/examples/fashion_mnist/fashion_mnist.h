@@ -78,9 +78,10 @@ void leave_place(struct place *place);
 
 struct data {
   const char *name;
-  int64_t side;  /* images are side x side */
-  int shards;    /* of this process: 1, or one per tower */
-  int64_t steps; /* per epoch */
+  int64_t side;             /* images are side x side */
+  int shards;               /* of this process: 1, or one per tower */
+  int64_t steps;            /* per epoch; where elements are dealt, with as many workers as there are at least */
+  int64_t images, elements; /* "elastic": images of an epoch, and batches that it is dealt in; else 0 */
   dtg_dataset *train[MAX_SHARDS], *test;
 };
 
@@ -130,7 +131,7 @@ struct report {
 };
 enum { REPORT_VALUES = sizeof(struct report) / sizeof(double) };
 
-/* Updates that there should be, that there are, and what is wrong with them. */
+/* Updates that there should be, that there are, and what is wrong with them; "elastic": images in updates. */
 struct tally {
   int64_t expected, counted, lost, doubled;
 };
@@ -165,7 +166,8 @@ struct training_run {
 dtg_error *build_ledger(const struct options *options, const struct place *place, struct network *n);
 dtg_error *has_values(dtg_session *session, dtg_graph *graph, const dtg_model *model, int *all);
 dtg_error *find_progress(dtg_session *session, const struct place *place, const struct network *n, int64_t *steps);
-dtg_error *check_ledger(const struct options *options, struct training_run *run, const struct place *place, const struct network *n);
+dtg_error *check_ledger(const struct options *options, struct training_run *run, const struct place *place, const struct network *n,
+                        const struct data *data);
 struct report report_of(const struct training_run *run, const struct place *place);
 dtg_error *send_report(struct training_run *run, const struct place *place, const struct network *n);
 dtg_error *take_reports(struct training_run *run, const struct place *place, const struct network *n);

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SECOND INT64_C(1000000000)
@@ -127,10 +128,42 @@ static dtg_error *check_workers(struct training_run *run, const struct network *
   return NULL;
 }
 
+static dtg_error *fetch_sums(const struct training_run *run, const struct network *n, const char *name, double *values, size_t count) {
+  dtg_variable variable = DTG_VARIABLE_INIT;
+  TRY(dtg_model_find_variable(n->model, name, DTG_STRLEN, &variable));
+  return fetch(run->session, variable.read, values, count * sizeof *values);
+}
+
+/* "elastic": in how many updates each batch has been, and how many contributions were applied, of whomever. */
+static dtg_error *check_records(struct training_run *run, const struct network *n, const struct options *options, const struct place *place,
+                                const struct data *data) {
+  struct tally *tally = &run->tally;
+  const int64_t size = options->batch > place->task.num_workers ? options->batch / place->task.num_workers : 1;
+  double *times = calloc((size_t)data->elements, sizeof *times), applied[MAX_WORKERS] = {0}, contributions = 0;
+  dtg_error *error = times ? fetch_sums(run, n, "sync/dealt", times, (size_t)data->elements) : NULL;
+  if (!error) error = fetch_sums(run, n, "sync/contributions", applied, (size_t)place->task.num_workers);
+  for (int64_t i = 0; times && !error && i < data->elements; i++) {
+    const int64_t images = i + 1 < data->elements ? size : data->images - i * size, made = (int64_t)times[i];
+    tally->counted += made * images;
+    if (made < options->epochs) tally->lost += (options->epochs - made) * images;
+    if (made > options->epochs) tally->doubled += (made - options->epochs) * images;
+  }
+  free(times);
+  TRY(error);
+  for (int i = 0; i < place->task.num_workers; i++) contributions += applied[i];
+  tally->expected = data->images * options->epochs;
+  printf("ledger: %" PRId64 " records dealt, %" PRId64 " committed in %.0f contributions to %" PRId64 " updates, %" PRId64 " lost, %" PRId64
+         " doubled\n",
+         tally->expected, tally->counted, contributions, run->steps, tally->lost, tally->doubled);
+  return NULL;
+}
+
 /* Every update that a worker was told of must be in the count of its own and in the count of all, once. */
-dtg_error *check_ledger(const struct options *options, struct training_run *run, const struct place *place, const struct network *n) {
+dtg_error *check_ledger(const struct options *options, struct training_run *run, const struct place *place, const struct network *n,
+                        const struct data *data) {
   struct tally *tally = &run->tally;
   if (!place->cluster || sync_mode(options) == DTG_SYNC_REPLICAS || interrupted) return NULL;
+  if (data->elements) return check_records(run, n, options, place, data);
   TRY(fetch(run->session, place->group || place->coordinates ? n->training.global_step : n->replicated.global_step, &tally->counted,
             sizeof tally->counted));
   tally->expected = run->total;

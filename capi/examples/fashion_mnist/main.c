@@ -27,7 +27,7 @@ static dtg_error *leave_results(const struct options *options, const struct plac
   if (place->coordinates) TRY(report_for_workers(run, place));
   else if (!run->reports[0].steps) run->reports[0] = report_of(run, place);
   TRY(finish_run(run));
-  TRY(check_ledger(options, run, place, n));
+  TRY(check_ledger(options, run, place, n, data));
   TRY(save_set(run));
   TRY(save_weights(options, n, run));
   TRY(dtg_event_writer_close(run->events));

@@ -60,7 +60,7 @@ static dtg_error *add_rate(const struct options *options, const struct place *pl
   return has_ps(place) ? dtg_graph_pop_device(n->graph) : NULL;
 }
 
-static dtg_error *add_training(const struct options *options, const struct place *place, struct network *n) {
+static dtg_error *add_training(const struct options *options, const struct place *place, const struct data *data, struct network *n) {
   dtg_value losses[MAX_SHARDS];
   dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
   dtg_replication replication = DTG_REPLICATION_INIT;
@@ -74,7 +74,7 @@ static dtg_error *add_training(const struct options *options, const struct place
     return dtg_nn_minimize_towers(n->model, losses, (size_t)n->num_towers, &optimizer, &n->training);
   replication.mode = sync_mode(options);
   if (replication.mode == DTG_SYNC_SSP) replication.staleness = options->staleness;
-  if (replication.mode == DTG_SYNC_ELASTIC) replication.min_workers = place->min_workers;
+  if (replication.mode == DTG_SYNC_ELASTIC) replication.min_workers = place->min_workers, replication.elements = data->elements;
   replication.worker = place->task.id;
   replication.total = place->task.num_workers;
   return dtg_nn_minimize_replicated(n->model, losses[0], &optimizer, &replication, &n->replicated);
@@ -163,7 +163,7 @@ dtg_error *build_network(const struct options *options, const struct place *plac
     TRY(build_tower(n, &n->towers[n->num_towers], data->side));
   }
   TRY(add_rate(options, place, data, n));
-  TRY(n->strategy ? train_by_strategy(n) : add_training(options, place, n));
+  TRY(n->strategy ? train_by_strategy(n) : add_training(options, place, data, n));
   if (place->coordinates) {
     TRY(dtg_placeholder(n->graph, NULL, DTG_I64, NULL, 0, &n->worker));
     TRY(dtg_add1(n->graph, "Identity", n->worker, &n->maker));

@@ -166,8 +166,9 @@ dtg_error *prepare_run(struct training_run *run, const struct place *place, cons
   TRY(run_if_any(run, r->local_init));
   if (place->cluster) {
     TRY(find_progress(run->session, place, n, &run->begun_at));
-    TRY(skip_steps(data, run->begun_at));
+    if (!data->elements) TRY(skip_steps(data, run->begun_at));
   }
+  if (data->elements) TRY(dtg_dataset_deal(data->train[0], n->model, run->session, 0));
   run->steps = run->taken = run->begun_at;
   if (place->coordinates) return prepare_desk(run, n);
   TRY(prepare_callables(run, place, n));
@@ -350,15 +351,54 @@ dtg_error *part_from_equals(struct training_run *run, const struct place *place,
   }
 }
 
-dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
-                 const struct options *options) {
-  run->total = data->steps * options->epochs;
+/* A batch that was dealt to this worker, and a step with it. When the epoch is over, for all workers at once, `*more` becomes 0. What a
+ * step was not made with, as a task was lost, comes again. */
+static dtg_error *next_dealt(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
+                             const struct options *options, int64_t *epoch, int32_t *more) {
+  release_batch(run);
+  dtg_error *error = dtg_dataset_next(data->train[0], run->batch, 2, more);
+  if (!error) error = dtg_dataset_dealt(data->train[0], epoch, NULL);
+  if (!error && *more && *epoch < options->epochs) error = train_batch(run, place, data, options);
+  if (!is_loss(error) || interrupted || job_has_ended(place)) return error;
+  dtg_error_release(error);
+  *more = 1;
+  return go_on_after_loss(run, place, n);
+}
+
+/* "elastic": whoever comes begins in the epoch that is now. */
+static dtg_error *train_dealt(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
+                              const struct options *options) {
+  int64_t epoch = 0;
+  while (epoch < options->epochs && !(interrupted && is_chief(place))) {
+    int32_t more = 1;
+    const double started = now();
+    TRY(next_dealt(run, place, n, data, options, &epoch, &more));
+    run->seconds += now() - started;
+    if (run->sets && more) TRY(dtg_checkpoint_reached(run->sets, run->steps, NULL));
+    if (more) show_progress(run, place, now());
+    if (more) continue;
+    if (is_chief(place) && epoch < options->epochs) {
+      TRY(test_all(run, data->test));
+      show_epoch(run, (int)epoch, options->epochs);
+    }
+    TRY(dtg_dataset_restart(data->train[0]));
+  }
+  TRY(run_if_any(run, n->replicated.leave));
+  if (!is_chief(place)) return NULL;
+  if (!interrupted) TRY(take_reports(run, place, n));
+  TRY(test_all(run, data->test));
+  show_epoch(run, (int)(epoch < options->epochs ? epoch : options->epochs), options->epochs);
+  return NULL;
+}
+
+static dtg_error *train_epochs(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
+                               const struct options *options) {
   const int64_t passed = run->begun_at / data->steps; /* epochs, by earlier lives; the last one is tested again */
   for (int epoch = passed < options->epochs ? (int)passed + 1 : options->epochs;
        epoch <= options->epochs && !(interrupted && is_chief(place)); epoch++) {
     const int64_t goal = epoch * data->steps;
     TRY(run->desk ? coordinate_until(goal, run, place, data) : train_until(goal, run, place, n, data, options));
-    /* "ssp" and "elastic": it stays until all are done, and nobody is to wait for its next step. */
+    /* "ssp": it stays until all are done, and nobody is to wait for its next step. */
     if (epoch == options->epochs) TRY(run_if_any(run, n->replicated.leave));
     if (!is_chief(place)) continue;
     if (epoch == options->epochs && !interrupted && !run->desk)
@@ -366,6 +406,13 @@ dtg_error *train(struct training_run *run, const struct place *place, const stru
     TRY(test_all(run, data->test));
     show_epoch(run, epoch, options->epochs);
   }
+  return NULL;
+}
+
+dtg_error *train(struct training_run *run, const struct place *place, const struct network *n, const struct data *data,
+                 const struct options *options) {
+  run->total = data->steps * options->epochs;
+  TRY(data->elements ? train_dealt(run, place, n, data, options) : train_epochs(run, place, n, data, options));
   if (!is_chief(place)) wipe_progress();
   if (interrupted) printf("interrupted after step %lld\n", (long long)run->steps);
   if (is_chief(place)) return NULL;

@@ -54,6 +54,23 @@
  * they are the same. A loss that is no finite number fails `train` of that worker alone; the others wait for its next contribution, or
  * until it leaves.
  *
+ * Data under DTG_SYNC_ELASTIC. Where workers come and go, a fixed shard for each would leave out the records of who is gone. So the
+ * elements (batches) of an epoch are dealt: every worker makes the same data set, with the same seeds and without a shard, says in
+ * dtg_replication.elements how many elements it has (dtg_dataset_cardinality), and calls dtg_dataset_deal, when it is connected and before
+ * it reads. From then on dtg_dataset_next hands out what is dealt to this worker, each to be trained with by one `train`:
+ *
+ *   every worker:  dtg_dataset_next, then `train` with what it gave; where `more` is 0, dtg_dataset_restart, or the end
+ *
+ * Each element is in exactly one update of each epoch, whoever comes, leaves or is killed: which elements an update is made of is entered
+ * in its own commit into a ledger, the model's variable "sync/dealt" (float64 [elements]: in how many updates each has been), so the place
+ * in the data comes back with the weights, after a loss and from a checkpoint. What a worker had that is gone, or has run `leave`, is dealt
+ * to others; a worker whose contribution made no step, as it came too late or the step failed, gets the same element again from
+ * dtg_dataset_next, also after dtg_model_recover. Near the end of an epoch dtg_dataset_next waits while the last elements are with others,
+ * and no step waits for who waits there, nor does `min_workers`; the epoch ends for all at once (`more` 0), when every element is in an
+ * update. Weights that are restored while workers train bring their ledger into effect with dtg_model_recover of the chief, or chief_init.
+ * So an epoch has as many steps as its elements need with who was there, and each of a step's elements counts the same, also a
+ * short last batch.
+ *
  * In-graph: one program, one graph, N towers that compute the same over the same variables.
  *
  *   build the layers and loss[0];  dtg_model_next_tower(model);  build the same layers and loss[1]; ...
@@ -63,6 +80,7 @@
 #define DTG_REPLICAS_H
 
 #include <dtg/base.h>
+#include <dtg/data.h>
 #include <dtg/graph.h>
 #include <dtg/nn.h>
 
@@ -81,9 +99,11 @@ typedef struct dtg_replication {
   int32_t to_aggregate; /* DTG_SYNC_REPLICAS: R, gradients per update; 0: total. Otherwise 0 */
   int32_t staleness;    /* DTG_SYNC_SSP: steps that a worker may be ahead of the slowest. Otherwise 0 */
   int32_t min_workers;  /* DTG_SYNC_ELASTIC: workers without whom no step is made; 0: 1. Otherwise 0 */
+  int64_t elements;     /* DTG_SYNC_ELASTIC: elements of an epoch of data, which are dealt (dtg_dataset_deal), up to 4194304; 0: none are.
+                           Otherwise 0. An update takes time in proportion to it. Since 0.1 */
 } dtg_replication;
 #define DTG_REPLICATION_INIT \
-  { sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0, 0, 0 }
+  { sizeof(dtg_replication), DTG_SYNC_ASYNC, 0, 0, 0, 0, 0, 0 }
 
 /* One worker's share, as values of its graph; written by the library. Targets that this worker does not have are {0}. */
 typedef struct dtg_replicated {
@@ -124,6 +144,24 @@ DTG_ERR dtg_nn_minimize_replicated(dtg_model *model, dtg_value loss, const dtg_o
  * stands. Since 0.1. Semantics: tf.compat.v1.train.SyncReplicasOptimizer.apply_gradients. */
 DTG_ERR dtg_nn_apply_replicated(dtg_model *model, const dtg_value *handles, const dtg_gradient *gradients, size_t num_gradients,
                                 const dtg_optimizer *optimizer, const dtg_replication *replication, dtg_replicated *out) DTG_NOEXCEPT;
+
+/* From now on `dataset` hands out what is dealt to this worker of an epoch that all workers have in common; see the head of this file.
+ * `model` has elastic training that deals (dtg_replication.elements, the same number as dtg_dataset_cardinality of this data set),
+ * `session` is connected and of the model's graph; both are kept. Epoch 0 of the deal is the one that the data set is to hand out next, so
+ * all workers deal it as they have made it, after every transform: none may be added afterwards, a prefetch below reads what others get,
+ * too, and the data set may then only be read and restarted. dtg_dataset_next asks in a run of `session`, and waits up to `timeout_ns` (0:
+ * 10 minutes) for an element: then it fails with DEADLINE_EXCEEDED, which says who has the last ones, and may be called again. Where
+ * nothing was trained with the element before, it hands that out again. A worker that begins while others train joins the epoch that is
+ * now. dtg_dataset_restart wants elements of the next epoch, where an element was asked for since the last restart; an epoch that is over
+ * by then ends at once. One thread at a time, as all of a data set. Errors: INVALID_ARGUMENT (another number of elements),
+ * FAILED_PRECONDITION (the training deals none; elements have been taken). Since 0.1. Semantics: the elastic samplers of the field, which
+ * forget with the process what was committed; here the ledger is part of the model. */
+DTG_ERR dtg_dataset_deal(dtg_dataset *dataset, dtg_model *model, dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;
+
+/* Which element dtg_dataset_next handed out last: `*epoch` from 0 and `*element`, its number in that epoch, from 0. Where it has said that
+ * the epoch is over, `*element` is -1 and `*epoch` the epoch that is now; before the first call both are -1. Either may be NULL.
+ * Errors: FAILED_PRECONDITION (the data set is not dealt). Since 0.1. */
+DTG_ERR dtg_dataset_dealt(const dtg_dataset *dataset, int64_t *epoch, int64_t *element) DTG_NOEXCEPT;
 
 /* From here on layers and dtg_model_add_variable answer the variables that the model has, from the first, in their order,
  * until all have been asked for; then they make new ones again. Device scopes place the computation of the tower, variables

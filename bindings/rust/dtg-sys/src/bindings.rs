@@ -1132,6 +1132,7 @@ pub struct dtg_replication {
     pub to_aggregate: i32,
     pub staleness: i32,
     pub min_workers: i32,
+    pub elements: i64,
 }
 
 #[repr(C)]
@@ -2210,6 +2211,7 @@ impl dtg_replication {
         to_aggregate: 0,
         staleness: 0,
         min_workers: 0,
+        elements: 0,
     };
 }
 
@@ -2812,6 +2814,8 @@ unsafe extern "C" {
     pub fn dtg_nn_cosine_decay(model: *mut dtg_model, step: dtg_value, rate: f64, steps: f64, floor: f64, warmup: f64, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_minimize_replicated(model: *mut dtg_model, loss: dtg_value, optimizer: *const dtg_optimizer, replication: *const dtg_replication, out: *mut dtg_replicated) -> *mut dtg_error;
     pub fn dtg_nn_apply_replicated(model: *mut dtg_model, handles: *const dtg_value, gradients: *const dtg_gradient, num_gradients: usize, optimizer: *const dtg_optimizer, replication: *const dtg_replication, out: *mut dtg_replicated) -> *mut dtg_error;
+    pub fn dtg_dataset_deal(dataset: *mut dtg_dataset, model: *mut dtg_model, session: *mut dtg_session, timeout_ns: i64) -> *mut dtg_error;
+    pub fn dtg_dataset_dealt(dataset: *const dtg_dataset, epoch: *mut i64, element: *mut i64) -> *mut dtg_error;
     pub fn dtg_model_next_tower(model: *mut dtg_model) -> *mut dtg_error;
     pub fn dtg_nn_minimize_towers(model: *mut dtg_model, losses: *const dtg_value, num_losses: usize, optimizer: *const dtg_optimizer, out: *mut dtg_training) -> *mut dtg_error;
     pub fn dtg_nn_minimize_all_reduce(model: *mut dtg_model, loss: dtg_value, optimizer: *const dtg_optimizer, how: *const dtg_all_reduce, out: *mut dtg_training) -> *mut dtg_error;

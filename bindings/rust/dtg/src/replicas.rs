@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use dtg_sys as sys;
 
-use crate::error::{Result, built};
+use crate::dataset::Dataset;
+use crate::error::{Result, built, check};
 use crate::graph::{Gradient, Value};
 use crate::handle::or_default;
 use crate::model::Model;
+use crate::session::Session;
 use crate::training::{Optimizer, Training, split};
 
 /// What a worker's share of the training is.
@@ -43,6 +45,8 @@ pub struct Replication {
     pub staleness: i32,
     /// [`SyncMode::Elastic`]: workers without whom no step is made; 0: 1. Otherwise 0.
     pub min_workers: i32,
+    /// [`SyncMode::Elastic`]: elements of an epoch of data, which are dealt ([`Dataset::deal`]); 0: none are. Otherwise 0.
+    pub elements: i64,
 }
 
 /// With whom [`Model::minimize_all_reduce`] averages gradients. Every member says the same; write `..Default::default()` for what is
@@ -132,6 +136,7 @@ impl Replication {
             to_aggregate: self.to_aggregate,
             staleness: self.staleness,
             min_workers: self.min_workers,
+            elements: self.elements,
             ..sys::dtg_replication::INIT
         }
     }
@@ -192,5 +197,29 @@ impl Model {
             ))
         }?;
         Ok(Replicated::of(&out))
+    }
+}
+
+impl Dataset {
+    /// From now on hands out what is dealt to this worker of an epoch that all workers have in common ([`SyncMode::Elastic`]): each element
+    /// (batch) is in exactly one update of each epoch, whoever comes, leaves or is killed. Every worker makes the same data set, with the
+    /// same seeds and without a shard, says in [`Replication::elements`] how many elements it has ([`Dataset::cardinality`]), and calls this
+    /// when it is connected and before it reads; then it runs `train` once with each element. [`Dataset::next_element`] waits near the end
+    /// of an epoch while others have its last elements, for up to `timeout` (None: 10 minutes), and says None when the epoch is over for
+    /// all; where nothing was trained with an element, it comes again. [`Dataset::restart`] is for the next epoch. Nothing else can be done
+    /// with the data set from then on. Errors: `InvalidArgument` (another number of elements), `FailedPrecondition` (the training deals
+    /// none; elements have been taken).
+    pub fn deal(&mut self, model: &Model, session: &Session, timeout: Option<Duration>) -> Result<()> {
+        // SAFETY: an open data set, borrowed mutably, an open model and session.
+        unsafe { check(sys::dtg_dataset_deal(self.raw(), model.raw(), session.raw(), or_default(timeout))) }
+    }
+
+    /// The element that was handed out last: its epoch and its number in that, from 0. Where the epoch is over the number is -1, and the
+    /// epoch the one that is now; before the first element both are -1. Errors: `FailedPrecondition` (the data set is not dealt).
+    pub fn dealt(&self) -> Result<(i64, i64)> {
+        let (mut epoch, mut element) = (-1, -1);
+        // SAFETY: an open data set, places for the answers.
+        unsafe { check(sys::dtg_dataset_dealt(self.raw(), &mut epoch, &mut element)) }?;
+        Ok((epoch, element))
     }
 }

@@ -591,6 +591,7 @@ pub const LAYOUTS: &[Layout] = &[
         ("to_aggregate", offset_of!(dtg_replication, to_aggregate), width(|s: &dtg_replication| &s.to_aggregate)),
         ("staleness", offset_of!(dtg_replication, staleness), width(|s: &dtg_replication| &s.staleness)),
         ("min_workers", offset_of!(dtg_replication, min_workers), width(|s: &dtg_replication| &s.min_workers)),
+        ("elements", offset_of!(dtg_replication, elements), width(|s: &dtg_replication| &s.elements)),
     ]),
     ("dtg_replicated", size_of::<dtg_replicated>(), &[
         ("struct_size", offset_of!(dtg_replicated, struct_size), width(|s: &dtg_replicated| &s.struct_size)),
@@ -1424,6 +1425,8 @@ pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
     ("dtg_nn_cosine_decay", dtg_nn_cosine_decay as *const (), "dtg_error * dtg_nn_cosine_decay(dtg_model *, dtg_value, double, double, double, double, dtg_value *)"),
     ("dtg_nn_minimize_replicated", dtg_nn_minimize_replicated as *const (), "dtg_error * dtg_nn_minimize_replicated(dtg_model *, dtg_value, dtg_optimizer const *, dtg_replication const *, dtg_replicated *)"),
     ("dtg_nn_apply_replicated", dtg_nn_apply_replicated as *const (), "dtg_error * dtg_nn_apply_replicated(dtg_model *, dtg_value const *, dtg_gradient const *, size_t, dtg_optimizer const *, dtg_replication const *, dtg_replicated *)"),
+    ("dtg_dataset_deal", dtg_dataset_deal as *const (), "dtg_error * dtg_dataset_deal(dtg_dataset *, dtg_model *, dtg_session *, int64_t)"),
+    ("dtg_dataset_dealt", dtg_dataset_dealt as *const (), "dtg_error * dtg_dataset_dealt(dtg_dataset const *, int64_t *, int64_t *)"),
     ("dtg_model_next_tower", dtg_model_next_tower as *const (), "dtg_error * dtg_model_next_tower(dtg_model *)"),
     ("dtg_nn_minimize_towers", dtg_nn_minimize_towers as *const (), "dtg_error * dtg_nn_minimize_towers(dtg_model *, dtg_value const *, size_t, dtg_optimizer const *, dtg_training *)"),
     ("dtg_nn_minimize_all_reduce", dtg_nn_minimize_all_reduce as *const (), "dtg_error * dtg_nn_minimize_all_reduce(dtg_model *, dtg_value, dtg_optimizer const *, dtg_all_reduce const *, dtg_training *)"),

@@ -2,6 +2,7 @@
 
 package org.dtg;
 
+import java.time.Duration;
 import java.util.Iterator;
 import java.util.List;
 import java.util.function.LongFunction;
@@ -790,6 +791,54 @@ public final class Dataset extends Handle {
       Native.datasetMoveTo(mine, position);
       return this;
     });
+  }
+
+  /**
+   * From now on hands out what is dealt to this worker of an epoch that all workers have in common ({@link SyncMode#ELASTIC}): each element
+   * (batch) is in exactly one update of each epoch, whoever comes, leaves or is killed. Every worker makes the same data set, with the same
+   * seeds and without a shard, says in {@link Replication#elements} how many elements it has ({@link #cardinality}), and calls this when it
+   * is connected and before it reads; then it runs {@code train} once with each element. {@link #next} waits near the end of an epoch while
+   * others have its last elements, and says null when the epoch is over for all; where nothing was trained with an element, it comes again.
+   * {@link #restart} is for the next epoch. Nothing else can be done with the data set from then on.
+   *
+   * @param model with elastic training that deals
+   * @param session of that model, connected
+   * @param timeout how long {@link #next} waits for an element; null: 10 minutes
+   * @return this
+   * @throws DtgException.InvalidArgument when the training deals another number of elements
+   * @throws DtgException.FailedPrecondition when it deals none, or elements have been taken
+   */
+  public Dataset deal(Model model, Session session, Duration timeout) {
+    return build(mine -> {
+      long around = hold(model, "model");
+      try {
+        long running = hold(session, "session");
+        try {
+          Native.datasetDeal(mine, around, running, Packet.nanos(timeout));
+          return this;
+        } finally {
+          session.drop();
+        }
+      } finally {
+        model.drop();
+      }
+    });
+  }
+
+  /**
+   * The element that {@link #next} handed out last.
+   *
+   * @return its epoch and its number in that, from 0; where the epoch is over the number is -1, and the epoch the one that is now; before
+   *     the first element both are -1
+   * @throws DtgException.FailedPrecondition when the data set is not dealt
+   */
+  public long[] dealt() {
+    long mine = hold();
+    try {
+      return Native.datasetDealt(mine);
+    } finally {
+      drop();
+    }
   }
 
   /**

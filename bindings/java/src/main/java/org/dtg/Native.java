@@ -514,6 +514,10 @@ final class Native {
 
   static native void datasetMoveTo(long dataset, long[] position);
 
+  static native void datasetDeal(long dataset, long model, long session, long timeoutNs);
+
+  static native long[] datasetDealt(long dataset);
+
   static native long datasetCardinality(long dataset);
 
   static native long datasetComponentCount(long dataset);

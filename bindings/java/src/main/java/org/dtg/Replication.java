@@ -10,6 +10,7 @@ public final class Replication {
   int toAggregate;
   int staleness;
   int minWorkers;
+  long elements;
 
   /**
    * One replica's share.
@@ -57,6 +58,17 @@ public final class Replication {
     return this;
   }
 
+  /**
+   * Elements of an epoch of data that are dealt, see {@link Dataset#deal}.
+   *
+   * @param elements as many as the data set has; 0: none are dealt; only with ELASTIC
+   * @return this
+   */
+  public Replication elements(long elements) {
+    this.elements = elements;
+    return this;
+  }
+
   Packet packet() {
     return new Packet()
         .integer(mode.ordinal())
@@ -64,6 +76,7 @@ public final class Replication {
         .integer(total)
         .integer(toAggregate)
         .integer(staleness)
-        .integer(minWorkers);
+        .integer(minWorkers)
+        .integer(elements);
   }
 }

@@ -1,0 +1,115 @@
+// Goes to the element that was dealt: mostly the one behind the last or a few further, at times back to one that another worker had.
+#include "data/dealt.h"
+
+#include <optional>
+
+#include "data/position.h"
+
+namespace dtg {
+namespace {
+
+class DealtStage final : public Dealt {
+ public:
+  DealtStage(DatasetPtr source, Dealer dealer) : dealer_(std::move(dealer)), source_(std::move(source)) { spec_ = source_.data().spec(); }
+  Status begin() {
+    DTG_ASSIGN(first_, source_.position());
+    begins_ = first_;
+    return {};
+  }
+
+  Result<bool> pull(Item& item) override {
+    if (over_) return false;
+    DTG_ASSIGN(const DealtElement given, dealer_(epoch_));
+    if (given.index < 0) {
+      if (epoch_ < 0) epoch_ = given.epoch;
+      last_ = given;
+      over_ = true;
+      return false;
+    }
+    DTG_TRY(go_to(given));
+    item.row = -1;
+    DTG_ASSIGN(const bool more, source_.next(item.tensors));
+    if (!more) {
+      at_.reset();
+      return is_short(given);
+    }
+    ++at_->index;
+    epoch_ = given.epoch;
+    last_ = given;
+    return true;
+  }
+
+  Status restart() override {
+    if (epoch_ >= 0) ++epoch_;
+    over_ = false;
+    return {};
+  }
+  Result<int64_t> skip(int64_t count) override {
+    if (count == 0) return 0;
+    return unimplemented("pass over %lld elements of a data set that is dealt: which come next is not known before they are asked for",
+                         static_cast<long long>(count));
+  }
+  int64_t cardinality() const override { return kUnknown; }
+  std::string stage() const override { return "dealt(" + source_.text() + ")"; }
+  int64_t epoch() const override { return epoch_ < 0 ? 0 : epoch_; }
+  int batch_rank() const override { return source_.data().batch_rank(); }
+  DealtElement last() const override { return last_; }
+
+ private:
+  static Status is_short(DealtElement wanted) {
+    return data_loss("hand out element %lld of epoch %lld, which was dealt to this worker: the data set has fewer; is it the same for all?",
+                     static_cast<long long>(wanted.index), static_cast<long long>(wanted.epoch));
+  }
+  // Its epoch begins where so many restarts lead from the first one.
+  Status go_to(DealtElement wanted) {
+    if (!at_ || wanted.epoch < at_->epoch) {
+      at_.reset();
+      DTG_TRY(source_.move_to(first_));
+      at_ = DealtElement{0, 0};
+      begins_ = first_;
+    }
+    if (wanted.epoch > at_->epoch) {
+      DealtElement reached = *at_;
+      at_.reset();
+      for (; reached.epoch < wanted.epoch; ++reached.epoch) DTG_TRY(source_.restart());
+      DTG_ASSIGN(begins_, source_.position());
+      at_ = DealtElement{wanted.epoch, 0};
+    }
+    const int64_t further = wanted.index - at_->index;
+    if (further == 0) return {};
+    at_.reset();
+    if (further < 0) {
+      DTG_TRY(source_.move_to({wanted.index, begins_.epochs}));
+    } else {
+      DTG_ASSIGN(const int64_t passed, source_.data().skip(further));
+      if (passed < further) return is_short(wanted);
+    }
+    at_ = wanted;
+    return {};
+  }
+
+  const Dealer dealer_;
+  Reading source_;
+  DataPosition first_, begins_;     // of epoch 0, and of the epoch that the source stands in
+  std::optional<DealtElement> at_;  // which element the source would hand out now; none: nobody can tell
+  int64_t epoch_ = -1;              // whose elements are asked for
+  bool over_ = false;
+  DealtElement last_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Dealt>> make_dealt(DatasetPtr source, Dealer dealer) {
+  const int64_t elements = source->cardinality();
+  if (elements < 1) {
+    return invalid_argument("deal a data set: %s; give one of which it is known how many elements an epoch has",
+                            elements == 0                    ? "it has no elements"
+                            : elements == Dataset::kInfinite ? "it has no end"
+                                                             : "how many elements it has is not known before they are read");
+  }
+  auto dealt = std::make_unique<DealtStage>(std::move(source), std::move(dealer));
+  DTG_TRY(dealt->begin());
+  return std::unique_ptr<Dealt>(std::move(dealt));
+}
+
+}  // namespace dtg

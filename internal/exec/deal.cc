@@ -1,0 +1,36 @@
+// What is open, and what is over.
+#include "exec/deal.h"
+
+#include <algorithm>
+
+namespace dtg {
+
+void Deal::told(std::span<const double> times) {
+  if (times.size() != times_.size()) return;
+  for (size_t i = 0; i < times.size(); ++i) times_[i] = static_cast<int64_t>(times[i]);
+  known_ = true;
+  look();
+}
+
+void Deal::look() {
+  if (times_.empty()) return;
+  const auto lowest = std::ranges::min_element(times_);
+  epoch_ = *lowest;
+  first_open_ = lowest - times_.begin();
+}
+
+void Deal::made(Element element) {
+  if (!is_open(element)) return;
+  ++times_[static_cast<size_t>(element.index)];
+  while (first_open_ < elements() && times_[static_cast<size_t>(first_open_)] != epoch_) ++first_open_;
+  if (first_open_ == elements()) look();
+}
+
+Deal::Element Deal::first_but(std::span<const int64_t> held) const {
+  for (int64_t index = first_open_; index < elements(); ++index) {
+    if (times_[static_cast<size_t>(index)] == epoch_ && !std::ranges::binary_search(held, index)) return {epoch_, index};
+  }
+  return {};
+}
+
+}  // namespace dtg
