@@ -2,6 +2,7 @@
 #include "data/dealt.h"
 
 #include <optional>
+#include <utility>
 
 #include "data/position.h"
 
@@ -19,7 +20,8 @@ class DealtStage final : public Dealt {
 
   Result<bool> pull(Item& item) override {
     if (over_) return false;
-    DTG_ASSIGN(const DealtElement given, dealer_(epoch_));
+    asked_ = true;
+    DTG_ASSIGN(const DealtElement given, ask());
     if (given.index < 0) {
       if (epoch_ < 0) epoch_ = given.epoch;
       last_ = given;
@@ -28,19 +30,18 @@ class DealtStage final : public Dealt {
     }
     DTG_TRY(go_to(given));
     item.row = -1;
+    // Where it fails, nobody knows what the source has passed.
+    at_.reset();
     DTG_ASSIGN(const bool more, source_.next(item.tensors));
-    if (!more) {
-      at_.reset();
-      return is_short(given);
-    }
-    ++at_->index;
+    if (!more) return is_short(given);
+    at_ = DealtElement{given.epoch, given.index + 1};
     epoch_ = given.epoch;
     last_ = given;
     return true;
   }
 
   Status restart() override {
-    if (epoch_ >= 0) ++epoch_;
+    if (std::exchange(asked_, false) && epoch_ >= 0) ++epoch_;
     over_ = false;
     return {};
   }
@@ -56,6 +57,21 @@ class DealtStage final : public Dealt {
   DealtElement last() const override { return last_; }
 
  private:
+  // Where the weights, and the ledger with them, were set back to an earlier epoch, that one is gone on with.
+  Result<DealtElement> ask() {
+    constexpr int kSetBacksMost = 100;
+    for (int i = 0; i < kSetBacksMost; ++i) {
+      DTG_ASSIGN(const DealtElement given, dealer_(epoch_));
+      if (given.epoch < 0 || given.epoch > kEpochsMost) {
+        return data_loss("read a dealt data set: the ledger of the job is in epoch %lld, which cannot be right; restore a checkpoint",
+                         static_cast<long long>(given.epoch));
+      }
+      if (given.index >= 0 || given.epoch >= epoch_) return given;
+      epoch_ = given.epoch;
+    }
+    return aborted("read a dealt data set: the epoch was set back %d times while this worker asked; are weights restored again and again?",
+                   kSetBacksMost);
+  }
   static Status is_short(DealtElement wanted) {
     return data_loss("hand out element %lld of epoch %lld, which was dealt to this worker: the data set has fewer; is it the same for all?",
                      static_cast<long long>(wanted.index), static_cast<long long>(wanted.epoch));
@@ -88,12 +104,14 @@ class DealtStage final : public Dealt {
     return {};
   }
 
+  static constexpr int64_t kEpochsMost = int64_t{1} << 20;  // going there takes as many restarts
   const Dealer dealer_;
   Reading source_;
   DataPosition first_, begins_;     // of epoch 0, and of the epoch that the source stands in
   std::optional<DealtElement> at_;  // which element the source would hand out now; none: nobody can tell
   int64_t epoch_ = -1;              // whose elements are asked for
   bool over_ = false;
+  bool asked_ = false;  // since it was restarted
   DealtElement last_;
 };
 

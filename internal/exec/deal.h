@@ -23,10 +23,10 @@ class Deal {
     bool operator==(const Element&) const = default;
   };
 
-  explicit Deal(int64_t elements) : times_(static_cast<size_t>(elements)) {}
-  int64_t elements() const { return static_cast<int64_t>(times_.size()); }
+  explicit Deal(int64_t elements) : elements_(elements) {}
+  int64_t elements() const { return elements_; }
   // Whether there is anything to be dealt.
-  bool is_on() const { return !times_.empty(); }
+  bool is_on() const { return elements_ != 0; }
   // What the ledger says. Until it was told, nothing is known of it.
   void told(std::span<const double> times);
   bool is_known() const { return known_; }
@@ -35,7 +35,7 @@ class Deal {
 
   int64_t epoch() const { return epoch_; }
   bool is_open(Element element) const {
-    return element.index >= 0 && element.index < elements() && element.epoch == epoch_ &&
+    return known_ && element.index >= 0 && element.index < elements_ && element.epoch == epoch_ &&
            times_[static_cast<size_t>(element.index)] == epoch_;
   }
   // The first open one that is none of `held`, which are in order.
@@ -44,7 +44,8 @@ class Deal {
  private:
   void look();
 
-  std::vector<int64_t> times_;
+  const int64_t elements_;
+  std::vector<int64_t> times_;  // none before it was told: whoever names a deal has not got so many numbers yet
   int64_t epoch_ = 0;
   int64_t first_open_ = 0;  // none below it is
   bool known_ = false;

@@ -30,8 +30,8 @@ void StepMembers::begin(int64_t step, Begin how, std::span<const double> times) 
   {
     const std::lock_guard hold(mutex_);
     fresh_ |= how == Begin::first;
-    end_updates(how == Begin::next);
     move_to(step, ended);
+    end_updates(how == Begin::next, ended);
     if (how != Begin::next) {
       told(times, ended);
       for (Member& member : members_) member.arrived = kNone;
@@ -62,7 +62,7 @@ void StepMembers::leave(int64_t worker) {
     const std::lock_guard hold(mutex_);
     Member& own = members_[static_cast<size_t>(worker)];
     own.counts = false;
-    if (!has_arrived(own) && !own.in_update) own.element = {};
+    own.left = true;
     serve(ended);
   }
   settle(ended);
@@ -100,9 +100,10 @@ void StepMembers::enter(PendingOp& pending, PendingOpList& ended) {
 void StepMembers::arrive(Arrival& arrival, PendingOpList& ended) {
   Member& own = members_[static_cast<size_t>(arrival.worker)];
   own.counts = own.came = true;
+  own.left = false;
   own.session = arrival.session;
   if (arrival.now > step_) move_to(arrival.now, ended);
-  if (arrival.step != step_ || !may_bring(own, arrival.element)) {
+  if (arrival.step != step_ || !may_bring(own, arrival)) {
     arrival.next = step_;
     return end(arrival, ended, {});
   }
@@ -114,7 +115,7 @@ void StepMembers::arrive(Arrival& arrival, PendingOpList& ended) {
 
 // The update knows best which step it is.
 void StepMembers::gather(Gathering& gathering, PendingOpList& ended) {
-  end_updates(false);
+  end_updates(false, ended);
   if (gathering.step != step_) move_to(gathering.step, ended);
   told(gathering.times, ended);
   wait(gathering, gatherings_);
@@ -133,21 +134,29 @@ bool StepMembers::is_complete(const Gathering& gathering) const {
 // What is given to one update is not given to another.
 void StepMembers::serve(PendingOpList& ended) {
   give_back();
+  // Whoever finds none free leaves none for those behind him.
+  bool any_free = true;
   for (PendingOp* at = asks_.first(); at;) {
     auto& asking = static_cast<Asking&>(*at);
     at = PendingOpList::after(at);
-    if (deal_to(asking)) end_wait(asking, ended, {});
+    if (deal_to(asking, any_free)) end_wait(asking, ended, {});
   }
   for (PendingOp* at = gatherings_.first(); at;) {
     auto& gathering = static_cast<Gathering&>(*at);
     at = PendingOpList::after(at);
     if (!is_complete(gathering)) continue;
+    // Nothing changes before the memory is there.
+    gathering.members.clear();
+    gathering.members.reserve(members_.size());
+    gathering.elements.clear();
+    gathering.elements.reserve(members_.size());
     for (Member& member : members_) {
       gathering.members.push_back(has_arrived(member) ? 1 : 0);
       if (!has_arrived(member)) continue;
       member.arrived = kNone;
       if (!deal_.is_on()) continue;
       member.in_update = true;
+      member.taken_for = gathering.step;
       gathering.elements.push_back(member.element.index);
     }
     end(gathering, gatherings_, ended, {});
@@ -157,46 +166,62 @@ void StepMembers::serve(PendingOpList& ended) {
 // ---- elements ----
 
 // Of a former life of this task nobody knows who had which, so who brings one then has it, unless somebody else does.
-bool StepMembers::may_bring(const Member& own, Element element) const {
+// Where it is in an update already, that is a repetition of what the update was made of, and nothing for the step behind it.
+bool StepMembers::may_bring(const Member& own, const Arrival& arrival) const {
   if (!deal_.is_on()) return true;
-  if (!element.any() || (own.in_update && own.element != element) || (deal_.is_known() && !deal_.is_open(element))) return false;
+  const Element element = arrival.element;
+  if (!element.any() || (own.in_update && (own.element != element || own.taken_for != arrival.step))) return false;
+  if (deal_.is_known() && !deal_.is_open(element)) return false;
   return std::ranges::none_of(members_, [&](const Member& other) { return &other != &own && other.element == element; });
 }
 
+void StepMembers::forget_arrival(Member& member, PendingOpList& ended) {
+  member.arrived = kNone;
+  for (PendingOp* at = arrivals_.first(); at;) {
+    auto& arrival = static_cast<Arrival&>(*at);
+    at = PendingOpList::after(at);
+    if (&members_[static_cast<size_t>(arrival.worker)] != &member) continue;
+    arrival.next = step_;
+    end(arrival, arrivals_, ended, {});
+  }
+}
+
 // The update that took them was made, or nobody will hear of it: then the ledger tells.
-void StepMembers::end_updates(bool made) {
+void StepMembers::end_updates(bool made, PendingOpList& ended) {
+  const int64_t epoch = deal_.epoch();
   for (Member& member : members_) {
     if (!std::exchange(member.in_update, false) || !made) continue;
     deal_.made(member.element);
+    // Whoever repeated it meanwhile has contributed to nothing else.
+    if (has_arrived(member)) forget_arrival(member, ended);
     member.element = {};
   }
+  if (deal_.epoch() > epoch) set_back_ = false;
 }
 
 // Who arrived with what is in an update already, as that was made and its end got lost, has contributed to nothing.
 void StepMembers::told(std::span<const double> times, PendingOpList& ended) {
   if (!deal_.is_on()) return;
+  const bool was_known = deal_.is_known();
+  const int64_t epoch = deal_.epoch();
   deal_.told(times);
+  // In a former life of this task they may have come further.
+  if (!was_known) set_back_ = !fresh_;
+  else if (deal_.epoch() != epoch) set_back_ = deal_.epoch() < epoch;
   for (Member& member : members_) {
     if (!member.element.any() || deal_.is_open(member.element)) continue;
+    const bool had_arrived = has_arrived(member);
     member.element = {};
-    if (!has_arrived(member)) continue;
-    member.arrived = kNone;
-    for (PendingOp* at = arrivals_.first(); at;) {
-      auto& arrival = static_cast<Arrival&>(*at);
-      at = PendingOpList::after(at);
-      if (&members_[static_cast<size_t>(arrival.worker)] != &member) continue;
-      arrival.next = step_;
-      end(arrival, arrivals_, ended, {});
-    }
+    if (had_arrived) forget_arrival(member, ended);
   }
 }
 
-// What they had who are gone, or who have turned to a later epoch.
+// What they had who are gone or have left, or who have turned to a later epoch.
 void StepMembers::give_back() {
-  const auto is_idle = [&](const Member& member) { return member.element.any() && !has_arrived(member) && !member.in_update; };
   for (Member& member : members_) {
-    if (is_idle(member) && !roll_->has(member.holder)) member.element = {};
+    if (is_idle(member) && (member.left || !roll_->has(member.holder))) member.element = {};
   }
+  if (set_back_) return;
   for (const PendingOp* at = asks_.first(); at; at = PendingOpList::after(at)) {
     const auto& asking = static_cast<const Asking&>(*at);
     Member& own = members_[static_cast<size_t>(asking.worker)];
@@ -213,17 +238,22 @@ StepMembers::Element StepMembers::free_element() const {
   return deal_.first_but(held);
 }
 
-// It has one at a time: who asks again has not contributed with what it has, and gets that. False: it has to wait.
-bool StepMembers::deal_to(Asking& asking) {
+// It has one at a time: who asks again has not contributed with what it has, and gets that. False: it has to wait. Who had come further
+// than a ledger that was set back hears which epoch is now.
+bool StepMembers::deal_to(Asking& asking, bool& any_free) {
   Member& own = members_[static_cast<size_t>(asking.worker)];
   if (!deal_.is_known() || own.in_update) return false;
-  if (asking.epoch != Deal::kNone && asking.epoch < deal_.epoch()) {
+  if (asking.epoch != Deal::kNone && (asking.epoch < deal_.epoch() || (set_back_ && asking.epoch > deal_.epoch()))) {
     asking.element = {deal_.epoch(), Deal::kNone};
     return true;
   }
   if (asking.epoch > deal_.epoch()) return false;
-  if (!own.element.any()) own.element = free_element();
+  if (!own.element.any() && any_free) {
+    own.element = free_element();
+    any_free = own.element.any();
+  }
   if (!own.element.any()) return false;
+  own.left = false;
   own.holder = asking.session;
   asking.element = own.element;
   return true;

@@ -97,7 +97,7 @@ class StepMembers final : public WaitingResource {
   bool review();
 
  private:
-  static constexpr int64_t kNone = -1;
+  static constexpr int64_t kNone = INT64_MIN;  // no step
   struct Member {
     bool counts = false;  // is waited for, as long as it is there
     bool came = false;    // since this task began
@@ -108,7 +108,9 @@ class StepMembers final : public WaitingResource {
     Element element;
     uint64_t holder = Presence::kOwn;
     bool in_update = false;
-    int asks = 0;  // that wait
+    int64_t taken_for = kNone;  // the step of that update
+    bool left = false;          // since it arrived or was given an element
+    int asks = 0;               // that wait
   };
   void enter(PendingOp& pending, PendingOpList& ended) override;
   void withdraw(PendingOp& pending, PendingOpList& ended) override;
@@ -116,16 +118,20 @@ class StepMembers final : public WaitingResource {
   void gather(Gathering& gathering, PendingOpList& ended);
   void move_to(int64_t step, PendingOpList& ended);
   bool is_there(const Member& member) const { return member.counts && roll_->has(member.session); }
-  bool has_arrived(const Member& member) const { return member.arrived == step_; }
+  bool has_arrived(const Member& member) const {
+    return member.arrived != kNone && member.arrived == step_ && (!deal_.is_on() || member.element.any());
+  }
+  bool is_idle(const Member& member) const { return member.element.any() && !has_arrived(member) && !member.in_update; }
   // The others need not wait for it.
   bool is_missing(const Member& member) const { return is_there(member) && !has_arrived(member) && member.asks == 0; }
   int64_t count_arrived() const;
   bool is_complete(const Gathering& gathering) const;
-  bool may_bring(const Member& own, Element element) const;
-  void end_updates(bool made);
+  bool may_bring(const Member& own, const Arrival& arrival) const;
+  void end_updates(bool made, PendingOpList& ended);
+  void forget_arrival(Member& member, PendingOpList& ended);
   void told(std::span<const double> times, PendingOpList& ended);
   void give_back();
-  bool deal_to(Asking& asking);
+  bool deal_to(Asking& asking, bool& any_free);
   Element free_element() const;
   void serve(PendingOpList& ended);
   // "worker 2", "workers 1, 3 and 4": those of whom `is_it` is true.
@@ -143,6 +149,7 @@ class StepMembers final : public WaitingResource {
   int64_t step_ = kNone;  // that is contributed to
   bool fresh_ = false;    // there is no former life of this task in which somebody took part
   Deal deal_;
+  bool set_back_ = false;  // the ledger was, since its epoch began: who had come further has to hear of it
   PendingOpList arrivals_, gatherings_, asks_;
   bool destroyed_ = false;
 };

@@ -16,15 +16,19 @@ AttrLists::Signature AttrLists::signature(const Graph& graph, std::span<const Va
 
 std::span<const Attr> AttrLists::find(const OpDef& op, Signature signature) const {
   const uint32_t* const place = signature ? places_.find(op.number()) : nullptr;
-  const bool known = place && *place < recent_.size() && recent_[*place].signature == signature;
+  const bool known = place && recent_[*place].signature == signature;
   return known ? recent_[*place].inferred : std::span<const Attr>();
 }
 
 std::span<const Attr> AttrLists::keep(const OpDef& op, std::vector<Attr>& list, Signature signature) {
   if (list.empty()) return {};
-  const uint32_t place = *places_.emplace(op.number(), static_cast<uint32_t>(recent_.size())).first;
-  if (place == recent_.size()) recent_.emplace_back();
-  Recent& recent = recent_[place];
+  const uint32_t* place = places_.find(op.number());
+  if (!place) {
+    // The place first: one that is given and not there would become another op's.
+    recent_.emplace_back();
+    place = places_.emplace(op.number(), static_cast<uint32_t>(recent_.size() - 1)).first;
+  }
+  Recent& recent = recent_[*place];
   const std::span<const Attr> kept = keep(recent, list);
   if (signature) {
     recent.signature = signature;

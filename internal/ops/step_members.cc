@@ -121,8 +121,11 @@ class GatherOp final : public StepMembers::Gathering {
       std::ranges::copy(members, done_.context().out<uint8_t>(0));
       *done_.context().out<int64_t>(1) = std::ranges::count(members, uint8_t{1});
       auto* const marks = done_.context().out<double>(2);
-      std::fill_n(marks, done_.context().args<MemberArgs>().elements, 0.0);
-      for (const int64_t element : this->elements) marks[element] = 1;
+      const int64_t count = done_.context().args<MemberArgs>().elements;
+      std::fill_n(marks, count, 0.0);
+      for (const int64_t element : this->elements) {
+        if (element >= 0 && element < count) marks[element] = 1;
+      }
     }
     done_.done(std::move(status));
   }

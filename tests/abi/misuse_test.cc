@@ -440,6 +440,8 @@ void Misuse::model_rows() {
   ROW(dtg_nn_minimize, {2}, h.model, v.z, nullptr, &outs.training);
   ROW(dtg_nn_apply_gradients, {1}, h.model, nullptr, &v.z, &gradient, 1, &outs.value);
   ROW(dtg_nn_minimize_replicated, {2}, h.model, v.z, nullptr, &replication, &outs.replicated);
+  ROW(dtg_dataset_deal, {}, h.dataset, h.model, h.session, 0);
+  ROW(dtg_dataset_dealt, (S{1, 2}), h.dataset, &outs.dims[0], &outs.dims[1]);
   ROW(dtg_nn_apply_replicated, {4}, h.model, &v.z, &gradient, 1, nullptr, &replication, &outs.replicated);
   ROW(dtg_nn_minimize_towers, {3}, h.model, &v.z, 1, nullptr, &outs.training);
   ROW(dtg_nn_minimize_all_reduce, {2}, h.model, v.z, nullptr, &all_reduce, &outs.training);

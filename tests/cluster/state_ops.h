@@ -122,11 +122,12 @@ struct Keeper {
         return made(StepClocks::kKind, clocks);
       }
       case Kept::members: {
-        auto members = make_ref<StepMembers>(name, 2, Presence::of(store)->roll());
+        auto members = make_ref<StepMembers>(name, 2, Presence::of(store)->roll(), 2);
         if (filled) {
-          members->begin(1, StepMembers::Begin::first);
+          members->begin(1, StepMembers::Begin::first, std::array<double, 2>{0, 0});
           auto* const arrived = new Arrived;
           arrived->step = arrived->now = 1;
+          arrived->element = {0, 0};
           members->start(arrived, nullptr);
           members->begin(2, StepMembers::Begin::next);
         }
@@ -196,7 +197,9 @@ inline Value handle_op(Build& b, Kept kind, const std::string& shared, const std
       attrs.push_back({"value_dtype", DType::f32});
       return b.op(kind == Kept::table ? "MutableHashTableV2" : "HashTableV2", {}, attrs, node);
     case Kept::clocks: attrs.push_back({"workers", int64_t{2}}); return b.op("_StepClocks", {}, attrs, node);
-    case Kept::members: attrs.push_back({"workers", int64_t{2}}); return b.op("_StepMembers", {}, attrs, node);
+    case Kept::members:
+      attrs.insert(attrs.end(), {{"workers", int64_t{2}}, {"elements", int64_t{2}}});
+      return b.op("_StepMembers", {}, attrs, node);
   }
   return {};
 }
@@ -209,6 +212,9 @@ inline Value plain_input(Build& b, const ArgDef& arg, int rank) {
   }
   if (arg.name == "members") return b.constant(Tensor::of<bool>(Shape::of({2}), std::array<bool, 2>{false, false}).take());
   if (arg.name == "now") return b.integer(2, DType::i64);  // the step of which is said to be 1
+  if (arg.name == "element") return b.ints({0, 0}, DType::i64);
+  if (arg.name == "epoch") return b.integer(0, DType::i64);
+  if (arg.name == "times") return b.constant(Tensor::of<double>(Shape::of({2}), std::array<double, 2>{0, 0}).take());
   if (arg.name == "clocks") return b.ints({0, 0}, DType::i64);
   if (arg.name == "keys") return b.ints({0, 1}, DType::i64);
   if (arg.name == "gradient_shape") return b.ints({2}, DType::i64);

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <deque>
 #include <map>
 #include <random>
+#include <utility>
 
 namespace dtg {
 namespace {
@@ -71,6 +73,65 @@ TEST(Dealt, TheDealerSaysWhenAnEpochIsOver) {
   EXPECT_EQ(dealt->skip(1).status().code(), Code::unimplemented);
 }
 
+TEST(Dealt, GoesBackWithALedgerThatWasSetBack) {
+  std::deque<DealtElement> answers = {{5, 1}, {3, -1}, {3, 2}, {3, -1}, {2, -1}, {2, 0}};
+  std::vector<int64_t> asked;
+  const auto dealt = make_dealt(numbers(), [&](int64_t epoch) -> Result<DealtElement> {
+                       asked.push_back(epoch);
+                       const DealtElement next = answers.front();
+                       answers.pop_front();
+                       return next;
+                     }).take();
+  Element element;
+  EXPECT_TRUE(dealt->next(element).take());
+  EXPECT_TRUE(dealt->next(element).take()) << "of epoch 3, without a word";
+  EXPECT_EQ(dealt->last().epoch, 3);
+  EXPECT_TRUE(dealt->restart().ok());
+  EXPECT_TRUE(dealt->restart().ok()) << "twice is once, as nothing was asked for";
+  EXPECT_TRUE(dealt->next(element).take());
+  EXPECT_EQ(asked, (std::vector<int64_t>{-1, 5, 3, 4, 3, 2}));
+  const auto endless = make_dealt(numbers(), [](int64_t epoch) -> Result<DealtElement> {
+                         return DealtElement{epoch < 0 ? 1000 : epoch - 1, epoch < 0 ? 0 : -1};
+                       }).take();
+  EXPECT_TRUE(endless->next(element).take());
+  EXPECT_EQ(endless->next(element).status().code(), Code::aborted);
+}
+
+// Numbers; the third is passed, and lost, when it is asked for the first time.
+class FailsOnce final : public Dataset {
+ public:
+  FailsOnce() { spec_.push_back({DType::i64, PartialShape::of_rank(1)}); }
+  Status restart() override {
+    at_ = 0;
+    return {};
+  }
+  int64_t cardinality() const override { return 8; }
+  Result<bool> pull(Item& item) override {
+    if (at_ == 8) return false;
+    const int64_t number = at_++;
+    if (number == 2 && !std::exchange(failed_, true)) return unavailable("once");
+    item.row = -1;
+    DTG_ASSIGN(Tensor one, Tensor::of<int64_t>(Shape::of({1}), std::array<int64_t, 1>{number}));
+    item.tensors = {std::move(one)};
+    return true;
+  }
+
+ private:
+  int64_t at_ = 0;
+  bool failed_ = false;
+};
+
+TEST(Dealt, AfterAFailureTheElementIsTheSame) {
+  DealtElement given{0, 0};
+  const auto dealt = make_dealt(DatasetPtr(new FailsOnce), [&](int64_t) -> Result<DealtElement> { return given; }).take();
+  Element element;
+  for (; given.index < 2; ++given.index) ASSERT_TRUE(dealt->next(element).take());
+  EXPECT_EQ(dealt->next(element).status().code(), Code::unavailable);
+  const auto again = dealt->next(element);
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(values(element), std::vector<int64_t>{2});
+}
+
 TEST(Dealt, SaysWhatIsWrongWithTheData) {
   const Dealer none = [](int64_t) -> Result<DealtElement> { return DealtElement{0, 8}; };
   EXPECT_EQ(make_dealt(make_repeat(numbers(), -1).take(), none).status().code(), Code::invalid_argument);
@@ -79,6 +140,8 @@ TEST(Dealt, SaysWhatIsWrongWithTheData) {
   const auto dealt = make_dealt(numbers(), none).take();
   Element element;
   EXPECT_EQ(dealt->next(element).status().code(), Code::data_loss);
+  const auto endless = make_dealt(numbers(), [](int64_t) -> Result<DealtElement> { return DealtElement{int64_t{1} << 60, 0}; }).take();
+  EXPECT_EQ(endless->next(element).status().code(), Code::data_loss) << "and not so many restarts";
   const auto fails = make_dealt(numbers(), [](int64_t) -> Result<DealtElement> { return unavailable("gone"); }).take();
   EXPECT_EQ(fails->next(element).status().code(), Code::unavailable);
 }

@@ -111,13 +111,15 @@ class History {
     times_.assign(static_cast<size_t>(1 + upto(7)), 0.0);
     session_.assign(static_cast<size_t>(workers_), 0);
     live();
+    fresh_ = true;
+    told();
     task_->members->begin(0, StepMembers::Begin::first, times_);
-    known_ = true;
+    keep();
   }
 
   void run() {
     for (int event = 0; event < 300 && !::testing::Test::HasFailure(); ++event) {
-      happen(upto(15), upto(workers_ - 1));
+      happen(upto(16), upto(workers_ - 1));
       look();
     }
     if (!::testing::Test::HasFailure()) end_epoch();
@@ -131,10 +133,11 @@ class History {
     Answer answer;
   };
   int upto(int n) { return std::uniform_int_distribution<int>(0, n)(random_); }
-  int64_t now() const { return static_cast<int64_t>(*std::ranges::min_element(times_)); }
+  // As far as the task knows.
+  int64_t now() const { return static_cast<int64_t>(*std::ranges::min_element(seen_)); }
   bool is_open(Element e) const {
-    return e.index >= 0 && e.index < static_cast<int64_t>(times_.size()) && e.epoch == now() &&
-           static_cast<int64_t>(times_[static_cast<size_t>(e.index)]) == e.epoch;
+    return e.index >= 0 && e.index < static_cast<int64_t>(seen_.size()) && e.epoch == now() &&
+           static_cast<int64_t>(seen_[static_cast<size_t>(e.index)]) == e.epoch;
   }
   bool is_with_another(int w, Element e) const {
     return std::ranges::any_of(has_, [&](const auto& each) { return each.first != w && each.second == e; });
@@ -143,7 +146,8 @@ class History {
   void live() {
     task_ = nullptr;  // first the former life, whose waits end
     task_ = std::make_unique<Task>(workers_, presence_, static_cast<int64_t>(times_.size()));
-    known_ = false;
+    known_ = fresh_ = counted_ = moved_ = false;
+    left_.clear();
     has_.clear(), arrived_.clear(), in_update_.clear(), asks_.clear(), waits_.clear(), holder_.clear();
     counts_.assign(static_cast<size_t>(workers_), false);
     update_ = nullptr;
@@ -158,6 +162,7 @@ class History {
     if (what == 2) return leave(w);
     if (what == 3 && upto(3) == 0) return live();
     if (what == 4) return fail(upto(1) == 0);
+    if (what == 16) return upto(1) == 0 ? keep() : restore();
     if (what <= 7) return under_way_ ? commit() : ask_for_update();
     if (!there) return;
     if (what <= 11) return ask(w, now() - (upto(5) == 0) + (upto(7) == 0));
@@ -187,13 +192,14 @@ class History {
   }
   void leave(int w) {
     counts_[static_cast<size_t>(w)] = false;
-    if (!arrived_.contains(w) && !in_update_.contains(w)) has_.erase(w);
+    left_.insert(w);
     task_->members->leave(w);
   }
   // Who has what as long as nobody may have it in its place.
   void forget() {
     std::erase_if(has_, [&](const auto& each) {
-      return !arrived_.contains(each.first) && !in_update_.contains(each.first) && !there_.contains(holder_[each.first]);
+      const bool is_idle = !arrived_.contains(each.first) && !in_update_.contains(each.first);
+      return is_idle && (left_.contains(each.first) || !there_.contains(holder_[each.first]));
     });
   }
 
@@ -208,7 +214,11 @@ class History {
   }
 
   void arrive(int w, Element brings) {
-    const bool takes = !(in_update_.contains(w) && has_[w] != brings) && (!known_ || is_open(brings)) && !is_with_another(w, brings);
+    // Where the count of steps says that the update was made, before the task was told: a step further.
+    if (counted_ && !std::exchange(moved_, true)) arrived_.clear(), waits_.clear();
+    left_.erase(w);
+    const bool repeats = has_.contains(w) && has_[w] == brings && !counted_;
+    const bool takes = (!in_update_.contains(w) || repeats) && (!known_ || is_open(brings)) && !is_with_another(w, brings);
     counts_[static_cast<size_t>(w)] = true;
     member_session_[w] = session_[static_cast<size_t>(w)];
     if (takes) {
@@ -229,7 +239,10 @@ class History {
   }
   // The ledger is told: what is in an update by now is nobody's any more.
   void told() {
-    known_ = true;
+    const int64_t before = seen_.empty() ? 0 : now();
+    seen_ = times_;
+    if (!std::exchange(known_, true)) set_back_ = !fresh_;
+    else if (now() != before) set_back_ = now() < before;
     in_update_.clear();
     std::erase_if(has_, [&](const auto& each) {
       if (is_open(each.second)) return false;
@@ -245,15 +258,29 @@ class History {
     ++step_;
   }
   void commit() {
-    count();
+    if (!std::exchange(counted_, true)) {
+      count();
+      if (upto(1) == 0) return;  // others hear of it before the task does
+    }
+    const int64_t before = now();
+    seen_ = times_;
+    if (now() > before) set_back_ = false;
     for (const int w : in_update_) has_.erase(w);
-    in_update_.clear(), arrived_.clear(), waits_.clear();
-    under_way_ = false;
+    in_update_.clear();
+    if (!moved_) arrived_.clear(), waits_.clear();
+    under_way_ = counted_ = moved_ = false;
     task_->members->begin(step_, StepMembers::Begin::next);
   }
+  void keep() { kept_ = times_, kept_step_ = step_; }
+  // Weights from before, and the ledger with them.
+  void restore() {
+    if (update_ || counted_) return;
+    times_ = kept_, step_ = kept_step_;
+    fail(false);
+  }
   void fail(bool behind_the_commit) {
-    if (under_way_ && behind_the_commit) count();
-    under_way_ = false;
+    if (under_way_ && behind_the_commit && !counted_) count();
+    under_way_ = counted_ = moved_ = false;
     told();
     arrived_.clear(), waits_.clear();
     task_->members->begin(step_, StepMembers::Begin::again, times_);
@@ -270,7 +297,8 @@ class History {
   void look_at_asks() {
     // Who wants one of a later epoch has done with this.
     for (const Ask& each : asks_) {
-      if (each.epoch > now() && known_ && !arrived_.contains(each.worker) && !in_update_.contains(each.worker)) has_.erase(each.worker);
+      if (each.epoch > now() && known_ && !set_back_ && !arrived_.contains(each.worker) && !in_update_.contains(each.worker))
+        has_.erase(each.worker);
     }
     for (size_t i = 0; i < asks_.size();) {
       const Ask each = asks_[i];
@@ -288,9 +316,10 @@ class History {
   std::optional<Element> answer_to(const Ask& each) {
     const int w = each.worker;
     if (!known_ || in_update_.contains(w)) return {};
-    if (each.epoch != -1 && each.epoch < now()) return Element{now(), -1};
+    if (each.epoch != -1 && (each.epoch < now() || (set_back_ && each.epoch > now()))) return Element{now(), -1};
     if (each.epoch > now()) return {};
     if (has_.contains(w)) {
+      left_.erase(w);
       holder_[w] = each.session;
       return has_[w];
     }
@@ -298,6 +327,7 @@ class History {
       const Element one{now(), i};
       if (!is_open(one) || is_with_another(w, one)) continue;
       has_[w] = one;
+      left_.erase(w);
       holder_[w] = each.session;
       return one;
     }
@@ -351,7 +381,7 @@ class History {
       ask_for_update();
       look();
       ASSERT_TRUE(under_way_) << where() << ", round " << round << ": " << task_->members->text();
-      commit();
+      while (under_way_) commit();
       look();
     }
     EXPECT_EQ(now(), epoch + 1) << where();
@@ -366,13 +396,17 @@ class History {
   const Ref<Presence> presence_ = make_ref<Presence>();
   std::unique_ptr<Task> task_;
   std::vector<double> times_;  // the truth
-  bool known_ = false;
+  std::vector<double> seen_;   // what the task knows of it
+  std::vector<double> kept_;
+  int64_t kept_step_ = 0;
+  bool known_ = false, fresh_ = false, set_back_ = false;
+  bool counted_ = false, moved_ = false;  // the update is in the ledger, and the task was not told; but a worker has brought it further
   std::vector<uint64_t> session_;
   std::vector<bool> counts_;
   std::map<int, uint64_t> member_session_, holder_;
   std::map<int, Element> has_, given_;
   std::map<int, std::vector<std::unique_ptr<Step>>> steps_;
-  std::set<int> arrived_, in_update_;
+  std::set<int> arrived_, in_update_, left_;
   std::set<uint64_t> there_;
   std::vector<Ask> asks_;
   std::vector<std::pair<int, Answer>> waits_;
