@@ -38,7 +38,7 @@ inline Kept kind_for(const OpDef& op) {
   if (has("Clocks")) return Kept::clocks;
   if (has("RowsContribution")) return Kept::sparse_accumulator;
   if (has("Contribution")) return Kept::accumulator;
-  if (op.name().starts_with("_") && has("Step")) return Kept::members;
+  if (op.name().starts_with("_") && (has("Step") || has("Element"))) return Kept::members;
   return op.find_attr("limit") ? Kept::counter : Kept::variable;
 }
 
