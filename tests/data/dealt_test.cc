@@ -47,15 +47,20 @@ TEST(Dealt, AnElementIsThatOfItsEpochWhateverCameBefore) {
   }
 }
 
+// Gives the answers in their order, and notes which epochs were asked for.
+Dealer in_turn(std::deque<DealtElement>& answers, std::vector<int64_t>& asked) {
+  return [&](int64_t epoch) -> Result<DealtElement> {
+    asked.push_back(epoch);
+    const DealtElement next = answers.front();
+    answers.pop_front();
+    return next;
+  };
+}
+
 TEST(Dealt, TheDealerSaysWhenAnEpochIsOver) {
   std::deque<DealtElement> answers = {{2, 1}, {2, 6}, {3, -1}, {3, 0}, {5, -1}, {5, 2}};
   std::vector<int64_t> asked;
-  const auto dealt = make_dealt(numbers(), [&](int64_t epoch) -> Result<DealtElement> {
-                       asked.push_back(epoch);
-                       const DealtElement next = answers.front();
-                       answers.pop_front();
-                       return next;
-                     }).take();
+  const auto dealt = make_dealt(numbers(), in_turn(answers, asked)).take();
   Element element;
   EXPECT_TRUE(dealt->restart().ok()) << "nothing has begun";
   EXPECT_TRUE(dealt->next(element).take());
@@ -76,12 +81,7 @@ TEST(Dealt, TheDealerSaysWhenAnEpochIsOver) {
 TEST(Dealt, GoesBackWithALedgerThatWasSetBack) {
   std::deque<DealtElement> answers = {{5, 1}, {3, -1}, {3, 2}, {3, -1}, {2, -1}, {2, 0}};
   std::vector<int64_t> asked;
-  const auto dealt = make_dealt(numbers(), [&](int64_t epoch) -> Result<DealtElement> {
-                       asked.push_back(epoch);
-                       const DealtElement next = answers.front();
-                       answers.pop_front();
-                       return next;
-                     }).take();
+  const auto dealt = make_dealt(numbers(), in_turn(answers, asked)).take();
   Element element;
   EXPECT_TRUE(dealt->next(element).take());
   EXPECT_TRUE(dealt->next(element).take()) << "of epoch 3, without a word";
