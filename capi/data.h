@@ -35,14 +35,15 @@ class DatasetObject final : public RefCounted {
     reading.lose();
     return broken = std::move(why);
   }
+  Status check_undealt(const char* attempted) const {
+    if (!dealt) return {};
+    return failed_precondition("%s: its elements are dealt to this worker, one after the other as they are trained with, so it may only be "
+                               "read and restarted; change it before it is dealt, and make a second one for anything else",
+                               attempted);
+  }
   // Nobody else may read or change it then: the fit would go on with other elements than it thinks.
   Status check_apart(const char* attempted) const {
-    if (dealt) {
-      return failed_precondition(
-          "%s: its elements are dealt to this worker, one after the other as they are trained with, so it may only be "
-          "read and restarted; change it before it is dealt, and make a second one for anything else",
-          attempted);
-    }
+    DTG_TRY(check_undealt(attempted));
     return check_unread(attempted);
   }
   Status check_unread(const char* attempted) const {

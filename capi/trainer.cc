@@ -220,12 +220,12 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
   const Held<DatasetObject> train(data, HandleType::dataset);
   DTG_TRY(train.status());
   // A fit goes through whole epochs of its own, which for one that is dealt never end unless others train as well.
-  if (train->dealt) DTG_TRY(train->check_apart("fit"));
+  DTG_TRY(train->check_undealt("fit"));
   std::optional<Held<DatasetObject>> test;
   if (validation) {
     test.emplace(validation, HandleType::dataset);
     DTG_TRY(test->status());
-    if ((*test)->dealt) DTG_TRY((*test)->check_apart("fit, data to validate with"));
+    DTG_TRY((*test)->check_undealt("fit, data to validate with"));
     if (test->get() == train.get()) {
       return invalid_argument(
           "fit: the data set to validate with is the one to train on; make a second one, it may share the same tensors");

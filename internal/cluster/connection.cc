@@ -451,8 +451,8 @@ Status Connection::start_run(const wire::RunPart& request) {
     status = resource_exhausted("run a part: out of memory; nothing was done");
   }
   if (!status.ok()) return edges->end(), status;
-  PartRun& added = *runs_.at(request.sequence).run;
-  if (!runs_.at(request.sequence).waits) added.start(true);
+  const Run& added = runs_.at(request.sequence);
+  if (!added.waits) added.run->start(true);
   return {};
 }
 
