@@ -62,7 +62,7 @@ class Pool {
   };
 
   explicit Pool(const Options& options);
-  ~Pool();  // waits for running tasks; tasks still queued are run first
+  ~Pool();  // waits for running tasks and for who is within submit(); tasks still queued are run first
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -135,6 +135,7 @@ class Pool {
   Task* queue_head_ = nullptr;
   Task* queue_tail_ = nullptr;
   std::atomic<int64_t> queued_{0};
+  std::atomic<int> submitting_{0};  // threads within submit()
 };
 
 // CPUs this process may run on, at least 1.
