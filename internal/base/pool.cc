@@ -144,7 +144,7 @@ Pool::~Pool() {
   for (std::thread& thread : started_->list) thread.join();
   while (run_task()) {
   }
-  wait_while(submitting_, [](int submitting) { return submitting != 0; });
+  submitting_.wait();
 }
 
 void Pool::start_threads() {
@@ -214,8 +214,8 @@ void Pool::submit(Task* task) {
   if (own_threads_ && state_.load(std::memory_order_acquire) == 0) start_threads();
   // Nobody would ever run it.
   if (own_threads_ && state_.load(std::memory_order_acquire) == 0) throw std::bad_alloc();
-  // As soon as the task is in the queue it may run, and who waited for it may let the pool go: that waits until this is zero again.
-  submitting_.fetch_add(1, std::memory_order_relaxed);
+  // As soon as the task is in the queue it may run, and who waited for it may let the pool go.
+  const Visitors::Visit inside(submitting_);
   task->next_ = nullptr;
   {
     const std::lock_guard lock(queue_lock_);
@@ -224,7 +224,6 @@ void Pool::submit(Task* task) {
   }
   queued_.fetch_add(1);
   announce();
-  if (submitting_.fetch_sub(1) == 1) submitting_.notify_one();
 }
 
 Pool::Task* Pool::pop_task() {

@@ -16,6 +16,7 @@
 
 #include "base/interrupt.h"
 #include "base/spin_lock.h"
+#include "base/visitors.h"
 
 namespace dtg {
 
@@ -135,7 +136,7 @@ class Pool {
   Task* queue_head_ = nullptr;
   Task* queue_tail_ = nullptr;
   std::atomic<int64_t> queued_{0};
-  std::atomic<int> submitting_{0};  // threads within submit()
+  Visitors submitting_;
 };
 
 // CPUs this process may run on, at least 1.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/spin_lock.h"
+#include "base/visitors.h"
 
 namespace dtg {
 namespace {
@@ -87,6 +88,8 @@ struct UvLoop::State {
   std::condition_variable come_back;
   std::atomic<bool> is_aside{false};
   std::atomic<bool> wants_word{false};
+
+  Visitors visitors;  // what they post may be all that the loop's owner waited for
 
   int64_t now() const { return owner->clock().monotonic_ns(); }
   bool has_posted();
@@ -177,6 +180,7 @@ void UvLoop::State::stop() {
   }
   call_back();
   thread.join();
+  visitors.wait();
 }
 
 // One turn of the loop's own thread; false when nothing is open any more.
@@ -378,6 +382,7 @@ void UvLoop::defer(Pool::Task* task, Pool& pool) {
 
 void UvLoop::post(std::function<void()> fn) {
   State& state = *state_;
+  const Visitors::Visit inside(state.visitors);
   bool is_here = false;
   {
     const std::lock_guard lock(state.mutex);
@@ -392,6 +397,7 @@ void UvLoop::post(std::function<void()> fn) {
 
 void UvLoop::post_now(std::function<void()> fn) {
   State& state = *state_;
+  const Visitors::Visit inside(state.visitors);
   {
     const std::lock_guard lock(state.mutex);
     if (state.stopped) return;

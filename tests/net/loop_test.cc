@@ -84,6 +84,30 @@ TEST(UvLoop, PostedFunctionsThatThrow) {
   EXPECT_EQ(loop->mishaps(), 21u);
 }
 
+// What another thread posts may be all that the loop's owner waited for; he lets the loop go while that thread is on its way out.
+TEST(UvLoop, WhoPostsLastMayStillBeInside) {
+  std::atomic<UvLoop*> next{nullptr};
+  std::atomic<bool> over{false}, told{false};
+  std::thread other([&] {
+    for (bool now = false; !over.load();) {
+      UvLoop* const loop = next.exchange(nullptr);
+      if (!loop) continue;
+      now = !now;
+      if (now) loop->post_now([&] { told = true; });
+      else loop->post([&] { told = true; });
+    }
+  });
+  for (int i = 0; i < 500; ++i) {
+    auto loop = UvLoop::start(system_clock()).take();
+    told = false;
+    next.store(loop.get());
+    while (!told.load()) {
+    }
+  }
+  over = true;
+  other.join();
+}
+
 TEST(UvLoop, AlarmsThatThrow) {
   auto loop = UvLoop::start(system_clock()).take();
   std::atomic<bool> rang{false};
