@@ -177,7 +177,7 @@ class EffectFinder {
     for (uint32_t control : node.controls) {
       if (!ir_.nodes[control].dead) set = waits_->unite(set, awaited_[control]);
     }
-    if (may_wait(node)) set = waits_->unite(set, waits_->single(waiting_++));
+    if (may_wait(node)) set = waits_->with(set, waiting_++);
     awaited_[n] = set;
   }
 

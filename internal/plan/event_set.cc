@@ -26,25 +26,31 @@ uint32_t EventSets::inner(uint32_t left, uint32_t right) {
   return *at;
 }
 
-uint32_t EventSets::single(uint32_t event) {
-  uint32_t part = leaf(uint64_t{1} << (event % 64));
-  for (int level = 0; level < height_; ++level) {
-    part = (event / 64) >> level & 1 ? inner(0, part) : inner(part, 0);
-  }
-  return part;
+uint32_t EventSets::with(uint32_t set, uint32_t event, int height) {
+  if (height == 0) return leaf(parts_[set].bits | uint64_t{1} << (event % 64));
+  const uint32_t left = parts_[set].left, right = parts_[set].right;
+  if ((event / 64) >> (height - 1) & 1) return inner(left, with(right, event, height - 1));
+  return inner(with(left, event, height - 1), right);
 }
 
+// Mostly one of them came before the other and is a part of it: then nothing is looked up on the way.
 uint32_t EventSets::unite(uint32_t a, uint32_t b, int height) {
   if (a == b || b == 0) return a;
   if (a == 0) return b;
-  if (height == 0) return leaf(parts_[a].bits | parts_[b].bits);
-  const uint64_t key = pair(std::min(a, b), std::max(a, b));
-  if (const uint32_t* known = unions_.find(key)) return *known;
   // The parts are read before anything is added, which may move them.
   const Part x = parts_[a], y = parts_[b];
+  if (height == 0) {
+    const uint64_t both = x.bits | y.bits;
+    return both == x.bits ? a : both == y.bits ? b : leaf(both);
+  }
+  const uint64_t key = pair(std::min(a, b), std::max(a, b));
+  if (height > 1) {
+    if (const uint32_t* known = unions_.find(key)) return *known;
+  }
   const uint32_t left = unite(x.left, y.left, height - 1), right = unite(x.right, y.right, height - 1);
-  const uint32_t both = inner(left, right);
-  unions_.emplace(key, both);
+  const auto is = [&](const Part& part) { return part.left == left && part.right == right; };
+  const uint32_t both = is(x) ? a : is(y) ? b : inner(left, right);
+  if (height > 1) unions_.emplace(key, both);
   return both;
 }
 

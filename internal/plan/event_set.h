@@ -17,7 +17,8 @@ class EventSets {
   // For events below `count`.
   explicit EventSets(uint32_t count);
 
-  uint32_t single(uint32_t event);
+  // `set` and that event.
+  uint32_t with(uint32_t set, uint32_t event) { return contains(set, event) ? set : with(set, event, height_); }
   uint32_t unite(uint32_t a, uint32_t b) { return unite(a, b, height_); }
   bool contains(uint32_t set, uint32_t event) const;
 
@@ -29,6 +30,7 @@ class EventSets {
   };
   uint32_t leaf(uint64_t bits);
   uint32_t inner(uint32_t left, uint32_t right);
+  uint32_t with(uint32_t set, uint32_t event, int height);
   uint32_t unite(uint32_t a, uint32_t b, int height);
 
   int height_ = 0;  // of the tree above the words

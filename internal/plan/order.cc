@@ -107,7 +107,7 @@ class Orderer {
       uint32_t set = 0;
       for (uint32_t b : before_[n]) {
         set = sets.unite(set, nodes_[b].set);
-        if (const int64_t event = event_between(b, n); event >= 0) set = sets.unite(set, sets.single(static_cast<uint32_t>(event)));
+        if (const int64_t event = event_between(b, n); event >= 0) set = sets.with(set, static_cast<uint32_t>(event));
       }
       nodes_[n].set = set;
       if (nodes_[n].blocking()) {

@@ -29,6 +29,7 @@ class IrRewriter final : public Rewriter {
   // Operands of `n` that were forwarded become what they stand for. Rules see a node after this.
   void resolve_operands(uint32_t n);
   bool changed() const { return changed_; }
+  bool is_read_once(uint32_t value) const { return readers_[value].count == 1; }
 
  private:
   // Who reads a value: how many operands, and all readers' numbers combined by exclusive or, which is the reader when there is one.

@@ -13,7 +13,6 @@ class Simplifier {
   Simplifier(const PlanContext& context, Ir& ir) : context_(context), ir_(ir), rewriter_(context, ir) {}
 
   Status run() {
-    seen_.reserve(ir_.nodes.size());
     for (uint32_t n = 0; n < ir_.nodes.size(); ++n) {
       if (context_.is_checkpoint(n)) DTG_TRY(context_.check_time());
       if (ir_.nodes[n].dead) continue;
@@ -60,10 +59,15 @@ class Simplifier {
            std::ranges::equal(a.node->attrs, b.node->attrs, [](const Attr& x, const Attr& y) { return dtg::same_value(x.value, y.value); });
   }
 
+  // Who reads something that nobody else reads has no equal.
+  bool is_unique(const IrNode& node) const {
+    return std::ranges::any_of(node.inputs, [&](uint32_t v) { return rewriter_.is_read_once(v) && !is_free(ir_.values[v]); });
+  }
+
   // An equal node that was met before gives its value. Ops without operands hold their value, or are few.
   void merge(uint32_t n) {
     const IrNode& node = ir_.nodes[n];
-    if (node.outputs.size() != 1 || node.inputs.empty()) return;
+    if (node.outputs.size() != 1 || node.inputs.empty() || is_unique(node)) return;
     const auto [at, fresh] = seen_.emplace(hash_of(node), n);
     if (fresh || ir_.nodes[*at].dead || !same(ir_.nodes[*at], node)) return;
     rewriter_.forward(n, ir_.nodes[*at].outputs[0]);

@@ -13,7 +13,8 @@ namespace {
 
 TEST(EventSet, TheEmptySetIsZeroAndNeutral) {
   EventSets sets(1000);
-  const uint32_t one = sets.single(700);
+  const uint32_t one = sets.with(0, 700);
+  EXPECT_EQ(sets.with(one, 700), one);
   EXPECT_NE(one, 0u);
   EXPECT_EQ(sets.unite(0, 0), 0u);
   EXPECT_EQ(sets.unite(0, one), one);
@@ -33,7 +34,7 @@ TEST(EventSet, EqualSetsHaveEqualNumbersWhateverTheOrder) {
   for (int round = 0; round < 20; ++round) {
     std::shuffle(events.begin(), events.end(), random);
     uint32_t set = 0;
-    for (uint32_t event : events) set = sets.unite(sets.single(event), set);
+    for (uint32_t event : events) set = random() % 2 ? sets.unite(sets.with(0, event), set) : sets.with(set, event);
     if (round == 0) first = set;
     EXPECT_EQ(set, first);
   }
@@ -51,7 +52,9 @@ TEST_P(EventSetOf, RandomUnionsAgreeWithPlainSets) {
     std::pair<uint32_t, std::set<uint32_t>> next;
     if (i % 3 == 0) {
       const uint32_t event = static_cast<uint32_t>(random()) % count;
-      next = {sets.single(event), {event}};
+      next = random() % 2 ? made[random() % made.size()] : made[0];
+      next.first = sets.with(next.first, event);
+      next.second.insert(event);
     } else {
       const auto& a = made[random() % made.size()];
       const auto& b = made[random() % made.size()];
