@@ -19,12 +19,11 @@ common_flags=(
 common_compiler_flags="-ffunction-sections -ffile-prefix-map=SOURCE/="
 common_cxx_flags="-fno-gnu-unique"
 
-# The loop of internal/net. Its own thread pool is never used (design 6.3), so nothing is tuned. The macro makes it close descriptors
-# by close() and not by a bare system call, which no thread sanitizer sees: to it the next file of the same number would be the old one.
+# The loop of internal/net. Its own thread pool is never used (design 6.3), so nothing is tuned.
 libuv_flags=(
   -DBUILD_TESTING=OFF
   -DLIBUV_BUILD_SHARED=OFF
-  "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG -fvisibility=hidden -D__SANITIZE_THREAD__=1"
+  "-DCMAKE_C_FLAGS_RELEASE=-O2 -DNDEBUG -fvisibility=hidden"
 )
 
 # Used through its explicit heap API only; compiled by hand, because the crate leaves out the CMake modules and upstream has a
