@@ -11,6 +11,9 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.dtg.*;
@@ -37,6 +40,29 @@ class SessionTest {
       assertEquals(1, session.devices().size());
       session.reset();
       World.fails(DtgException.InvalidArgument.class, () -> session.reset("a\0b"), "NUL");
+    }
+  }
+
+  /** The end is published by the first to come; whoever comes second must not take it for late. */
+  @Test
+  void manyMayWaitForOneRun() throws Exception {
+    ExecutorService waiters = Executors.newFixedThreadPool(3);
+    try (Graph graph = new Graph(); Session session = Session.connect("local", graph)) {
+      Value queue = graph.fifoQueueV2(new DType[] {DType.F32});
+      Value taken = graph.queueDequeueV2(queue, new DType[] {DType.F32}).get(0);
+      Value put = graph.queueEnqueueV2(queue, List.of(graph.constant(9f)));
+      for (int i = 0; i < 500; i++) {
+        CompletableFuture<Results> run = session.run().fetch(taken).start();
+        List<Future<Results>> told = new ArrayList<>();
+        for (int w = 0; w < 3; w++) told.add(waiters.submit(() -> run.get(30, TimeUnit.SECONDS)));
+        session.run().targets(put).call().close();
+        try (Results results = run.get(30, TimeUnit.SECONDS)) {
+          for (Future<Results> one : told) assertSame(results, one.get());
+          assertEquals(9, results.get(0).getFloat(0));
+        }
+      }
+    } finally {
+      waiters.shutdown();
     }
   }
 

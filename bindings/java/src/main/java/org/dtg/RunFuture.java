@@ -132,17 +132,18 @@ final class RunFuture<T> extends CompletableFuture<T> {
     if (!told && value instanceof Results results) results.close();
   }
 
-  /** Waits on this thread, and publishes on it, without a third one between. Zero: for ever. */
+  /** Waits on this thread, and publishes on it, without a third one between, unless somebody else does. Zero: for ever. */
   private void await(long nanos) throws InterruptedException {
     long end = System.nanoTime() + nanos;
-    synchronized (this) {
-      while (!over && !refused && !isDone()) {
+    while (!isDone()) {
+      publish();
+      synchronized (this) {
+        if (isDone() || (over && !published)) continue;
         long left = nanos == 0 ? 0 : end - System.nanoTime();
         if (nanos != 0 && left <= 0) return;
-        wait(left / 1_000_000, (int) (left % 1_000_000));
+        wait(left / 1_000_000, (int) (left % 1_000_000)); // for the end, or for who publishes it
       }
     }
-    publish();
   }
 
   @Override
