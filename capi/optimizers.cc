@@ -40,12 +40,9 @@ Status check_used(const dtg_optimizer& c, Optimizer::Kind kind) {
     bool used;
     const char* whose;
   };
-  const bool betas = is(Kind::adam, Kind::adam_w, Kind::adamax, Kind::nadam, Kind::lamb, Kind::lion);
   const Number numbers[] = {
       {"momentum", c.momentum, is(Kind::momentum, Kind::rms_prop, Kind::lars), "DTG_OPT_MOMENTUM, DTG_OPT_RMSPROP and DTG_OPT_LARS"},
       {"nesterov", static_cast<double>(c.nesterov), is(Kind::momentum, Kind::lars), "DTG_OPT_MOMENTUM and DTG_OPT_LARS"},
-      {"beta1", c.beta1, betas, "Adam, its kin and DTG_OPT_LION"},
-      {"beta2", c.beta2, betas, "Adam, its kin and DTG_OPT_LION"},
       {"amsgrad", static_cast<double>(c.amsgrad), is(Kind::adam, Kind::adam_w), "DTG_OPT_ADAM and DTG_OPT_ADAMW"},
       {"lazy", static_cast<double>(c.lazy), is(Kind::adam, Kind::adam_w), "DTG_OPT_ADAM and DTG_OPT_ADAMW"},
       {"centered", static_cast<double>(c.centered), is(Kind::rms_prop), "DTG_OPT_RMSPROP"},

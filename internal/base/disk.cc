@@ -161,6 +161,7 @@ class SystemDisk final : public Disk {
     auto reader = std::make_unique<PosixReader>(fd, path);
     struct stat info {};
     if (::fstat(fd, &info) != 0) return errno_status("look up", path, errno);
+    if (S_ISDIR(info.st_mode)) return errno_status("open", path, EISDIR);
     if (!S_ISREG(info.st_mode)) return failed_precondition("open \"%s\": it is no regular file", path.c_str());
     return std::unique_ptr<FileReader>(std::move(reader));
   }

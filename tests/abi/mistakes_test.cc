@@ -134,7 +134,7 @@ TEST_F(Mistakes, NaNInTheValidationIsToldAndDecidesNothing) {
   const std::string told = lines.end();
   EXPECT_EQ(
       count(told,
-            "fit: validation: the loss of element 2 of the data, counted from 0, is NaN: \"x\" is fed nan at element 1 of [2,3]; mend"),
+            "fit: validation: the loss of element 2 of the data, counted from 0, is NaN: \"x:0\" is fed nan at element 1 of [2,3]; mend"),
       1)
       << told;
   EXPECT_EQ(count(told, "trainer: evaluate: the loss of element 2 of the data"), 1) << told;
@@ -170,7 +170,7 @@ TEST_F(Mistakes, NaNUnderAPoolIsSeen) {
   const int64_t y[] = {0, 1};
   dtg_tensor* batch[] = {tensor(DTG_F32, {2, 4, 4, 1}, x.data(), 128), tensor(DTG_I64, {2}, y, 16)};
   const std::string why = refused(dtg_trainer_train_step(trainer, batch, 2, nullptr, nullptr), DTG_INVALID_ARGUMENT, "a pixel");
-  EXPECT_TRUE(has(why, "make a step: \"x\" is fed nan at element 21 of [2,4,4,1]; maximum pooling passes over what is no number")) << why;
+  EXPECT_TRUE(has(why, "make a step: \"x:0\" is fed nan at element 21 of [2,4,4,1]; maximum pooling passes over what is no number")) << why;
   for (dtg_tensor* each : batch) dtg_tensor_release(each);
   dtg_trainer_release(trainer);
   dtg_model_release(model);
@@ -214,7 +214,8 @@ TEST_F(Mistakes, ABatchHasAsManyLabelsAsRows) {
   const int64_t y[1] = {1};
   dtg_tensor* batch[] = {tensor(DTG_F32, {2, 3}, x, sizeof x), tensor(DTG_I64, {1}, y, sizeof y)};
   const std::string why = refused(dtg_trainer_train_step(lab.trainer, batch, 2, nullptr, nullptr), DTG_INVALID_ARGUMENT, "one label");
-  EXPECT_TRUE(has(why, "make a step: \"x\" is fed float32[2,3] and \"y\" int64[1]; they are one batch, so both have as many rows")) << why;
+  EXPECT_TRUE(has(why, "make a step: \"x:0\" is fed float32[2,3] and \"y:0\" int64[1]; they are one batch, so both have as many rows"))
+      << why;
   for (dtg_tensor* each : batch) dtg_tensor_release(each);
 }
 
@@ -299,7 +300,7 @@ TEST_F(Mistakes, OneFeedTakesOneComponent) {
   what.feeds = same;
   dtg_trainer* trainer = nullptr;
   EXPECT_TRUE(has(refused(dtg_trainer_create(lab.model, &what, &trainer), DTG_INVALID_ARGUMENT, "x twice"),
-                  "\"x\" is fed twice, by components 0 and 1"));
+                  "\"x:0\" is fed twice, by components 0 and 1"));
 }
 
 TEST_F(Mistakes, AScaleIsANumber) {
@@ -321,9 +322,9 @@ TEST_F(Mistakes, MessagesSayWhatToDo) {
   EXPECT_TRUE(has(fit(lab.train, nullptr, &how), "give the fit data to validate with"));
   dtg_dataset* const two = read("a,b,kind\n1,2,0\n4,5,1\n", "kind");
   std::string why = fit(two, nullptr, nullptr);
-  EXPECT_TRUE(
-      has(why, "component 0 of the data set is float32[?,2], and \"x\" which it is fed to is float32[?,3]; its features are the 2 columns "
-               "\"a\", \"b\": read the columns"))
+  EXPECT_TRUE(has(
+      why, "component 0 of the data set is float32[?,2], and \"x:0\" which it is fed to is float32[?,3]; its features are the 2 columns "
+           "\"a\", \"b\": read the columns"))
       << why;
   dtg_dataset* const single = read(rows_, "kind", nullptr, nullptr, 0, 0);
   EXPECT_TRUE(has(fit(single, nullptr, nullptr), "a batch has one dimension more: add batch() to the data set"));

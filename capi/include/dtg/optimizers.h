@@ -82,8 +82,8 @@ enum {
 };
 
 /* An optimizer and its numbers, which are constants of the graph; only the learning rate may change from step to step. A 0 means
- * the default that stands beside the field, so to get a rate of 0 feed one. Where the kind has no use for momentum, nesterov, a beta,
- * amsgrad, lazy, centered or a number of DTG_OPT_FTRL, to give one is INVALID_ARGUMENT; of the other numbers those that it does not use are
+ * the default that stands beside the field, so to get a rate of 0 feed one. Where the kind has no use for momentum, nesterov, amsgrad,
+ * lazy, centered or a number of DTG_OPT_FTRL, to give one is INVALID_ARGUMENT; of the other numbers those that it does not use are
  * ignored. Pointers are read during the call only. */
 typedef struct dtg_optimizer {
   size_t struct_size;
