@@ -1,7 +1,10 @@
 // Strings in the structs of the ABI: one that is given with a length of 0 was most likely meant, and its length forgotten, as by a program
 // that clears a struct instead of using its _INIT macro. Taken for "none" it would cost a server its state, or a job its key, without a
-// word. Pure; any thread.
+// word. One that holds a NUL would be cut there by whoever hands it on. Pure; any thread.
 #pragma once
+
+#include <cstdint>
+#include <cstring>
 
 #include "base/status.h"
 
@@ -12,6 +15,11 @@ namespace dtg::capi {
 template <class T>
 Status check_given(const T& read, const char* what) {
   const auto check = [what](const char* text, size_t length, const char* field) {
+    // Whoever takes it for one that ends with NUL would have another text.
+    if (text && length != 0 && length != SIZE_MAX && std::memchr(text, 0, length)) {
+      return invalid_argument("%s: %s goes on after a NUL, at byte %zu of %zu; give it without, or DTG_STRLEN for a string that ends there",
+                              what, field, static_cast<size_t>(static_cast<const char*>(std::memchr(text, 0, length)) - text), length);
+    }
     if (!text || length != 0) return Status();
     return invalid_argument(
         "%s: %s is given with length 0; give its length, or DTG_STRLEN for a string that ends with NUL, or NULL for none", what, field);

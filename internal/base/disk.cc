@@ -36,6 +36,7 @@ Status errno_status(const char* action, const std::string& path, int error) {
   char text[128] = "";
   const char* reason = strerror_r(error, text, sizeof text);
   std::string message = format("%s \"%s\": %s", action, path.c_str(), reason);
+  if (error == EISDIR) message += "; name a file in it";
   char here[PATH_MAX] = "";
   if (error == ENOENT && !path.starts_with("/") && ::getcwd(here, sizeof here)) message += format("; the current folder is \"%s\"", here);
   return Status(code, std::move(message));

@@ -366,7 +366,9 @@ typedef struct dtg_pool2d {
   { sizeof(dtg_pool2d), NULL, DTG_STRLEN, 0, 0, 0, 0, DTG_PADDING_VALID, 0 }
 
 /* The greatest element of each window of x[batch, height, width, channels], for each channel: out[batch, height', width', channels],
- * in the type of x. `layer` may be NULL: windows of 2 x 2. The gradient goes to the first of equally great elements. Since 0.1.
+ * in the type of x. `layer` may be NULL: windows of 2 x 2. The gradient goes to the first of equally great elements. NaN is passed over, as
+ * by TensorFlow on a CPU: the loss does not tell of it, while gradients of what lies below are NaN; trainers look at what they feed such a
+ * model, and who loops by hand should (CheckNumerics). Since 0.1.
  * Semantics: tf.keras.layers.MaxPool2D. */
 DTG_ERR dtg_nn_max_pool2d(dtg_model *model, dtg_value x, const dtg_pool2d *layer, dtg_value *out) DTG_NOEXCEPT;
 
