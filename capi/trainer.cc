@@ -112,6 +112,18 @@ Result<std::vector<Value>> read_values(const dtg_value* values, size_t count, co
   return list;
 }
 
+// One that is there twice would be taken for one whose data do not fit.
+Status check_feeds(const Graph& graph, const std::vector<Value>& feeds) {
+  for (size_t i = 1; i < feeds.size(); ++i) {
+    const auto end = feeds.begin() + static_cast<ptrdiff_t>(i), first = std::find(feeds.begin(), end, feeds[i]);
+    if (first == end) continue;
+    DTG_TRY(check_owner(graph, feeds[i]).with_context("make a trainer, feeds"));
+    return invalid_argument("make a trainer: feeds %td and %zu are both \"%s\"; each component of the data goes to a feed of its own",
+                            first - feeds.begin(), i, graph.value_name(feeds[i]).c_str());
+  }
+  return {};
+}
+
 Result<std::vector<std::string>> read_names(const char* const* names, size_t count, const char* what) {
   std::vector<std::string> list;
   for (size_t i = 0; names && i < count; ++i) {
@@ -130,6 +142,7 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
   return use_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     Trainer::Options options;
     DTG_ASSIGN(options.feeds, read_values(c.feeds, c.num_feeds, "feeds"));
+    DTG_TRY(check_feeds(object.model->graph(), options.feeds));
     DTG_ASSIGN(options.outputs, read_values(c.outputs, c.num_outputs, "outputs"));
     options.inputs = c.num_inputs ? c.num_inputs : 1;
     if (c.output_names && c.num_outputs == 0)
@@ -199,6 +212,9 @@ const std::string* schema_of(const TrainerObject& object) {
 // So that whoever loads the model knows what its numbers mean. A schema that is there stays: it is the host's, or came with the weights.
 Status keep_schema(TrainerObject& object) {
   DTG_TRY(check_classes(object.trainer->model().graph(), object.model->metadata, object.trainer->endpoints()).with_context("fit"));
+  LogSink* const log = object.model->graph->runtime->seams().log;
+  const std::string unknown = unknown_classes(object.model->metadata, object.trainer->endpoints());
+  if (!unknown.empty() && !object.trainer->endpoints().empty() && log) log->write(LogLevel::warn, "fit", "fit: " + unknown);
   if (object.validation) {
     DTG_TRY(check_meaning(*object.validation, "fit, data to validate with", object.data->reading.schema(),
                           "the schema of the data to train on"));
@@ -210,7 +226,6 @@ Status keep_schema(TrainerObject& object) {
     return {};
   }
   const Status differs = check_meaning(*object.data, "data to train on", *there, "the schema that the model has kept, which stays");
-  LogSink* const log = object.model->graph->runtime->seams().log;
   if (!differs.ok() && log) log->write(LogLevel::warn, "fit", differs.message());
   return {};
 }
@@ -482,8 +497,8 @@ dtg_error* dtg_trainer_session(const dtg_trainer* trainer, dtg_session** out) no
 
 dtg_error* dtg_trainer_add_metric(dtg_trainer* trainer, const char* name, size_t name_len, const dtg_metric_values* metric) noexcept {
   return with_trainer(trainer, [&](TrainerObject& object) -> Status {
-    DTG_TRY(require(name, "name"));
-    return add_metric(object, text(name, name_len), metric);
+    DTG_ASSIGN(const std::string_view called, read_name(name, name_len, "the name of the metric"));
+    return add_metric(object, called, metric);
   });
 }
 
