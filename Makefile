@@ -11,7 +11,7 @@
 #   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer,
 #                   the kernels' as 64-bit ARM programs in an emulator
 #   make arm64      the library and the bindings for 64-bit ARM, by a cross compiler, and programs of every language in an emulator
-#   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 20 s each
+#   make fuzz       fuzz each surface that reads foreign bytes for FUZZ_SECONDS (default 600); make fuzz-smoke: 10 s each
 #   make sim        simulate SEEDS clusters (default 10000) from seed FROM on, with faults, then groups and coordinators, and enter the sums
 #                   into tests/sim/ledger.tsv
 #   make faults     kill a process that saves checkpoints KILLS times (default 1000) and fail each of its system calls in turn; kill one that trains,

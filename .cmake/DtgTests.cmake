@@ -4,6 +4,7 @@
 #   tests/abi/*_test.cc   one GoogleTest program, test_abi, that links libdtg.so and sees only the public headers
 #   tests/abi/*.c         one C11 program each, abi_<name>, the same
 #   tests/abi/guest/      hosts that are built by tests/bindings/guest_test.py
+#   tests/cluster/        a program like those, in parts that run beside each other, test_cluster_1 and so on: most of its cases wait
 #   tests/oracle/         tools: <tool>_main.cc plus the folder's other files; run against vectors by the oracle tests
 #   tests/bench/*.cc      one benchmark program each, bench_<name>; built by `make bench` only
 #   tests/bench/compare/  our side of the comparison with other frameworks, on the public headers; compare.py drives it
@@ -30,13 +31,21 @@ function(dtg_add_test name target labels)
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${dtg_test_environment}" TIMEOUT 600 LABELS "${labels}")
 endfunction()
 
-# A GoogleTest program from a list of sources.
-function(dtg_add_gtest name folder)
+# A GoogleTest program from a list of sources, as one test or as several parts.
+function(dtg_add_gtest name folder parts)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE dtg_flags GTest::gtest GTest::gtest_main ZLIB::ZLIB)
   # A test's own code runs once: optimising it took three times as long as compiling it so.
   target_compile_options(${name} PRIVATE -O0)
-  dtg_add_test(${name} ${name} "${folder}" --gtest_brief=1 "--gtest_output=json:${DTG_RESULTS}/${name}.json")
+  if(parts EQUAL 1)
+    dtg_add_test(${name} ${name} "${folder}" --gtest_brief=1 "--gtest_output=json:${DTG_RESULTS}/${name}.json")
+    return()
+  endif()
+  foreach(part RANGE 1 ${parts})
+    dtg_add_test(${name}_${part} ${name} "${folder}" --gtest_brief=1 "--gtest_output=json:${DTG_RESULTS}/${name}_${part}.json")
+    math(EXPR index "${part} - 1")
+    set_property(TEST ${name}_${part} APPEND PROPERTY ENVIRONMENT "GTEST_TOTAL_SHARDS=${parts}" "GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 # ---- one program per rung --------------------------------------------------------------------------------------------------
@@ -59,7 +68,11 @@ foreach(folder IN LISTS dtg_test_folders)
     list(FILTER sources EXCLUDE REGEX "/ops/looks_test")
   endif()
   dtg_unite(sources test_${rung})
-  dtg_add_gtest(test_${rung} ${rung} ${sources})
+  set(parts 1)
+  if(rung STREQUAL "cluster")
+    set(parts 3)
+  endif()
+  dtg_add_gtest(test_${rung} ${rung} ${parts} ${sources})
   target_link_libraries(test_${rung} PRIVATE dtg_internal)
   target_include_directories(test_${rung} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   if(rung STREQUAL "warm" AND NOT DTG_SANITIZE)
@@ -75,7 +88,7 @@ endforeach()
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/abi/*_test.cc")
 if(sources)
   dtg_unite(sources test_abi)
-  dtg_add_gtest(test_abi abi ${sources})
+  dtg_add_gtest(test_abi abi 1 ${sources})
   target_link_libraries(test_abi PRIVATE dtg ${CMAKE_DL_LIBS} Threads::Threads)
 endif()
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/abi/*.c")
@@ -185,8 +198,8 @@ endforeach()
 
 # ---- examples --------------------------------------------------------------------------------------------------------------
 foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
-  if(target STREQUAL "example_sync_worker")
-    continue()  # it is a part of a job, below
+  if(target MATCHES "^example_(sync_worker|elastic)$")
+    continue()  # a part of a job: tests/bindings runs them
   elseif(target MATCHES "^example_(digits|first_hour|fit|recipes|resume)$")
     dtg_add_test(${target} ${target} example "${PROJECT_SOURCE_DIR}/tests/data/digits.csv.gz")
   else()
@@ -279,6 +292,7 @@ if(NOT DTG_SANITIZE)
   dtg_add_c_program(bench_planning "${dtg_compare}/planning.c")
   dtg_add_c_program(bench_control "${dtg_compare}/control.c")
   dtg_add_c_program(bench_checkpoint "${dtg_compare}/checkpoint.c")
+  dtg_add_c_program(bench_durability "${dtg_compare}/durability.c")
   dtg_add_c_program(bench_spin "${dtg_compare}/spin.c")
   dtg_add_c_program(bench_crossing "${dtg_compare}/crossing.c")
   add_executable(bench_ours_counted EXCLUDE_FROM_ALL "${dtg_compare}/ours.c" "${dtg_compare}/count.c")
@@ -286,8 +300,8 @@ if(NOT DTG_SANITIZE)
   target_link_libraries(bench_ours_counted PRIVATE dtg_internal dtg_flags)
   target_link_options(bench_ours_counted PRIVATE
     LINKER:--wrap=mi_malloc_aligned LINKER:--wrap=mi_free LINKER:--wrap=pthread_mutex_lock)
-  set_target_properties(bench_ours bench_ours_cluster bench_ours_group bench_planning bench_control bench_checkpoint bench_spin bench_crossing PROPERTIES EXCLUDE_FROM_ALL ON)
-  add_dependencies(bench bench_ours bench_ours_cluster bench_ours_group bench_planning bench_control bench_checkpoint bench_spin bench_crossing bench_ours_counted)
+  set_target_properties(bench_ours bench_ours_cluster bench_ours_group bench_planning bench_control bench_checkpoint bench_durability bench_spin bench_crossing PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(bench bench_ours bench_ours_cluster bench_ours_group bench_planning bench_control bench_checkpoint bench_durability bench_spin bench_crossing bench_ours_counted)
   if(TARGET example_fashion_mnist AND TARGET dtg_cli)
     add_dependencies(bench example_fashion_mnist dtg_cli dtg_archive) # the bindings' rows install what there is
   endif()
@@ -305,3 +319,10 @@ if(NOT DTG_SANITIZE)
     set_tests_properties(tidy_${name} PROPERTIES SKIP_RETURN_CODE 77)
   endforeach()
 endif()
+
+# Long ones first, where nothing is known yet of how long they took: one that begins last is waited for alone.
+foreach(name bindings_go bindings_rust bindings_outside bindings_java sim_cluster test_cluster_1 test_cluster_2 test_cluster_3 test_abi test_ops)
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES COST 100)
+  endif()
+endforeach()

@@ -466,6 +466,11 @@ dtg_error* dtg_dataset_move_to(dtg_dataset* dataset, const int64_t* numbers, siz
   return with_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(numbers, "numbers"));
     if (count == 0 || count > 1024) return invalid_argument("move a data set: a position of %zu numbers; give all of them", count);
+    for (size_t i = 0; i < count; ++i) {
+      if (numbers[i] >= 0) continue;
+      return invalid_argument("move a data set: number %zu of the position is %lld, and none is below 0; give a position as it was told", i,
+                              static_cast<long long>(numbers[i]));
+    }
     return object.reading.move_to({numbers[0], {numbers + 1, numbers + count}});
   });
 }

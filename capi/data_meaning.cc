@@ -74,6 +74,8 @@ void tell_stages(const ModelObject& model, const std::string& trained, const std
 
 Status keep_schema(ModelObject& model, const Trainer& trainer, const DatasetObject& data, const DatasetObject* validation) {
   DTG_TRY(check_classes(trainer.model().graph(), model.metadata, trainer.endpoints()).with_context("fit"));
+  const std::string unknown = unknown_classes(model.metadata, trainer.endpoints());
+  if (!unknown.empty() && !trainer.endpoints().empty()) warn(model, "fit", "fit: " + unknown);
   const std::string& schema = data.reading.schema();
   if (validation) {
     DTG_TRY(check_meaning(*validation, "fit, data to validate with", schema, "the schema of the data to train on", true));

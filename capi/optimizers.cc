@@ -180,6 +180,10 @@ Result<Optimizer> read_optimizer(const dtg_optimizer* given) {
 Result<std::vector<VariableGradient>> read_gradients(Model& model, const dtg_value* handles, const dtg_gradient* gradients, size_t count) {
   DTG_TRY(require_array(handles, count, "handles"));
   DTG_TRY(require_array(gradients, count, "gradients"));
+  if (count == 0) {
+    return invalid_argument(
+        "apply gradients: there are none; give the handle and the gradient, of a loss, of each variable that is to move");
+  }
   std::vector<VariableGradient> list;
   for (size_t i = 0; i < count; ++i) {
     DTG_ASSIGN(VariableGradient each, read_gradient(model, handles[i], gradients[i], i));

@@ -455,8 +455,8 @@ dtg_error* dtg_trainer_session(const dtg_trainer* trainer, dtg_session** out) no
 
 dtg_error* dtg_trainer_add_metric(dtg_trainer* trainer, const char* name, size_t name_len, const dtg_metric_values* metric) noexcept {
   return with_trainer(trainer, [&](TrainerObject& object) -> Status {
-    DTG_TRY(require(name, "name"));
-    return add_metric(object, text(name, name_len), metric);
+    DTG_ASSIGN(const std::string_view called, read_name(name, name_len, "the name of the metric"));
+    return add_metric(object, called, metric);
   });
 }
 

@@ -20,7 +20,7 @@ bool is_usage_error(const Death& death) {
   return death.signal == 0 && (death.exit_code == 2 || death.exit_code == 126 || death.exit_code == 127);
 }
 
-std::string without(const std::string& who) { return "not started again: it needs " + who + ", which has ended"; }
+std::string without(const std::string& who) { return "it needs " + who + ", which has ended"; }
 
 }  // namespace
 
@@ -42,7 +42,7 @@ std::optional<Restarts::Clock::duration> Restarts::after(Death death) {
   deaths_.push_back(death);
   verdict_.clear();
   if (!death.restarted) {
-    if (asked && !death.gone.empty()) verdict_ = without(death.gone);
+    if (asked && !death.gone.empty()) verdict_ = "not started again: " + without(death.gone);
     else if (asked && !may) verdict_ = "not started again, as that would not help";
     if (may) {
       verdict_ = "not started again: it has been " + std::to_string(recent) + " times within " + std::to_string(kRestartWindow.count()) +
@@ -59,7 +59,7 @@ std::optional<Restarts::Clock::duration> Restarts::after(Death death) {
 
 void Restarts::give_up(const std::string& who) {
   deaths_.back().restarted = false;
-  verdict_ = without(who);
+  verdict_ = "not started again after all: " + without(who);
 }
 
 std::string how_it_died(const Death& death) {
@@ -76,6 +76,11 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", std::chrono::duration<double>(time).count());
   return text;
+}
+
+void Restarts::call_off() {
+  deaths_.back().restarted = false;
+  verdict_ = "not started again after all: the launch is ending";
 }
 
 }  // namespace dtg::cli

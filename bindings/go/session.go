@@ -15,7 +15,7 @@ import (
 	"unsafe"
 )
 
-var sessionKind = &kind{"session", func(p unsafe.Pointer) { C.dtg_session_release((*C.dtg_session)(p)) }}
+var sessionKind = &kind{"session", "Connect", func(p unsafe.Pointer) { C.dtg_session_release((*C.dtg_session)(p)) }}
 
 // Security is how frames travel over TCP. Unix sockets need neither: the other process's user is checked.
 type Security int32
@@ -60,7 +60,10 @@ func Connect(ctx context.Context, target string, g *Graph, options ...SessionOpt
 	if err := tooLate(ctx); err != nil {
 		return nil, fmt.Errorf("connect to %q: %w", target, err)
 	}
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return nil, err
+	}
 	deadline := boundBy(ctx, &o.ConnectTimeout)
 	if ctx.Done() == nil {
 		return connect(target, g, &o)
@@ -152,7 +155,10 @@ func (r *Runtime) ClusterStatus(ctx context.Context, target string, options ...S
 	if err != nil {
 		return "", err
 	}
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return "", err
+	}
 	deadline := boundBy(ctx, &o.ConnectTimeout)
 	var p pins
 	defer p.Unpin()

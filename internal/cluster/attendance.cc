@@ -61,6 +61,8 @@ Attendance::Attendance(const Host& host, const Timing& timing, const ClusterSpec
     : host_(host),
       loop_(host.loop()),
       return_ns_(timing.dead_ns * kReturnFactor),
+      brief_ns_(timing.dead_ns + kAnnounceNs),
+      settled_ns_(loop_.clock().monotonic_ns() + brief_ns_),
       cluster_(cluster),
       self_(std::move(self)),
       announce_(std::move(announce)),
@@ -81,8 +83,8 @@ Attendance::Member* Attendance::find(const std::string& task) {
   return at == members_.end() ? nullptr : &*at;
 }
 
-bool Attendance::is_lost(const Member& member, int64_t now_ns) const {
-  return member.came && !is_there(member) && now_ns - member.left_ns >= return_ns_;
+bool Attendance::is_lost(const Member& member, int64_t now_ns, int64_t return_ns) const {
+  return member.came && !is_there(member) && now_ns - member.left_ns >= return_ns;
 }
 
 void Attendance::came(const std::string& task, uint64_t life) {
@@ -177,15 +179,23 @@ void Attendance::arrive(const std::string& task, uint64_t session, const wire::A
   else if (arrival.answer)
     said.answers.emplace_back(std::move(arrival.answer), wire::ArriveReply{.status = aborted("%s has arrived once more", task.c_str())});
   const int64_t now = loop_.clock().monotonic_ns();
-  arrival = {session, question.ticket, now + question.expires_left_ns, std::move(answer), now + question.answer_left_ns};
+  arrival = {
+      session, question.ticket, now + question.expires_left_ns, std::move(answer), now + question.answer_left_ns, question.those_there};
   tell(std::move(said));
   review();
 }
 
-std::vector<const Attendance::Member*> Attendance::missing(const std::string& name, const Barrier& barrier) const {
+bool Attendance::asks_for_those_there(const Barrier& barrier) const {
+  return std::ranges::any_of(barrier.arrivals, [](const auto& arrival) { return arrival.second.those_there; });
+}
+
+std::vector<const Attendance::Member*> Attendance::missing(const std::string& name, const Barrier& barrier, int64_t now_ns) const {
+  const bool those_there = name.empty() && asks_for_those_there(barrier);
   std::vector<const Member*> all;
   for (const Member& member : members_) {
-    if (!barrier.arrivals.contains(member.task) && !(name.empty() && member.is_done)) all.push_back(&member);
+    if (barrier.arrivals.contains(member.task) || (name.empty() && member.is_done)) continue;
+    const bool was_there = member.came ? is_there(member) || !member.clean : now_ns < settled_ns_;
+    if (was_there || !those_there) all.push_back(&member);
   }
   return all;
 }
@@ -225,9 +235,10 @@ void Attendance::review() {
 }
 
 void Attendance::decide(const std::string& name, Barrier& barrier, int64_t now_ns, Said& said) {
-  std::vector<const Member*> absent = missing(name, barrier), lost;
+  std::vector<const Member*> absent = missing(name, barrier, now_ns), lost;
+  const int64_t return_ns = name.empty() && asks_for_those_there(barrier) ? brief_ns_ : return_ns_;
   for (const Member* member : absent) {
-    if (is_lost(*member, now_ns)) lost.push_back(member);
+    if (is_lost(*member, now_ns, return_ns)) lost.push_back(member);
   }
   if (name.empty()) {
     if (absent.size() == lost.size() && chief_is_there(barrier)) {
@@ -257,7 +268,7 @@ void Attendance::look_at_times(const std::string& name, Barrier& barrier, int64_
     const bool expired = arrival.expires_ns <= now_ns;
     if (!expired && (!arrival.answer || arrival.answer_ns > now_ns)) continue;
     wire::ArriveReply reply;
-    const std::vector<const Member*> awaited = missing(name, barrier);
+    const std::vector<const Member*> awaited = missing(name, barrier, now_ns);
     reply.waits_for = list(awaited, now_ns);
     if (expired) {
       reply.status = deadline_exceeded("%s waits for %s", what_is(name).c_str(), reply.waits_for.c_str())
@@ -293,9 +304,12 @@ int64_t Attendance::next_due(int64_t now_ns) const {
   for (const Member& member : members_) {
     if (!member.came || is_there(member)) continue;
     if (!member.announced) due = std::min(due, member.left_ns + kAnnounceNs);
-    if (!is_lost(member, now_ns)) due = std::min(due, member.left_ns + return_ns_);
+    for (const int64_t return_ns : {brief_ns_, return_ns_}) {
+      if (!is_lost(member, now_ns, return_ns)) due = std::min(due, member.left_ns + return_ns);
+    }
   }
   for (const auto& [name, barrier] : barriers_) {
+    if (name.empty() && now_ns < settled_ns_ && asks_for_those_there(barrier)) due = std::min(due, settled_ns_);
     for (const auto& [task, arrival] : barrier.arrivals) {
       due = std::min(due, arrival.expires_ns);
       if (arrival.answer) due = std::min(due, arrival.answer_ns);

@@ -4,7 +4,9 @@
 //   barrier      a name and who has arrived. When all workers have, each is released, and the name may be used again. One that is gone
 //                for longer than its time to come back is named to all who wait, and their arrivals are void.
 //   the end      the barrier of those whose work is done. A worker that is gone is not waited for, but named; the chief has to be there,
-//                as it is the one that ends the job. That a worker's work is done stays true when it leaves.
+//                as it is the one that ends the job. That a worker's work is done stays true when it leaves. Where somebody asks for the
+//                end of those who are there, workers that have said goodbye are not waited for, nor those that never came, once all who
+//                were connected to an earlier life of this task had the time to come back; and who is lost has only that time, too.
 //
 // An arrival is known by its ticket: asking again with the same one joins the same arrival, and where that was released already, it is
 // answered once more. Nothing waits here: a question is answered when something is decided, or within the time it says.
@@ -73,6 +75,7 @@ class Attendance final : public RefCounted {
     int64_t expires_ns = 0;
     Answer answer;  // empty: the question was answered, the next one is on its way
     int64_t answer_ns = 0;
+    bool those_there = false;
   };
   struct Barrier {
     std::map<std::string, Arrival> arrivals;                        // by task
@@ -87,10 +90,11 @@ class Attendance final : public RefCounted {
 
   Member* find(const std::string& task);
   bool is_there(const Member& member) const { return member.task == self_ || member.sessions > 0; }
-  bool is_lost(const Member& member, int64_t now_ns) const;
+  bool is_lost(const Member& member, int64_t now_ns, int64_t return_ns) const;
   std::string described(const Member& member, int64_t now_ns) const;
   std::string list(const std::vector<const Member*>& of, int64_t now_ns) const;
-  std::vector<const Member*> missing(const std::string& name, const Barrier& barrier) const;
+  std::vector<const Member*> missing(const std::string& name, const Barrier& barrier, int64_t now_ns) const;
+  bool asks_for_those_there(const Barrier& barrier) const;
   bool chief_is_there(const Barrier& barrier) const;
   Status check(const std::string& task, const wire::Arrive& question);
   void review();
@@ -106,6 +110,8 @@ class Attendance final : public RefCounted {
   const Host host_;
   Loop& loop_;
   const int64_t return_ns_;
+  const int64_t brief_ns_;    // what those who are there have to come back, where only they are waited for
+  const int64_t settled_ns_;  // from then on, who has not come was not there before
   const ClusterSpec cluster_;
   const std::string self_;
   const Announce announce_;

@@ -289,7 +289,7 @@ Status Driver::end_job(Deadline deadline) {
   const Deadline there = within(kRoundLeastNs, deadline);
   Asked<Status> asked(workers_);
   for (size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i]->connect(there, [worker = workers_[i], deadline, done = asked.taker(i)](Status status) {
+    workers_[i]->reach(there, [worker = workers_[i], deadline, done = asked.taker(i)](Status status) {
       if (status.ok()) worker->end_job(deadline, done);
       else done(std::move(status));
     });
@@ -306,7 +306,7 @@ Result<std::string> Driver::inspect(Deadline deadline) {
   const Deadline there = within(kRoundNs, deadline);
   Asked<Result<std::string>> asked(workers_);
   for (size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i]->connect(there, [worker = workers_[i], deadline, done = asked.taker(i)](const Status& status) {
+    workers_[i]->reach(there, [worker = workers_[i], deadline, done = asked.taker(i)](const Status& status) {
       if (status.ok()) worker->inspect(0, deadline, done);
       else done(status);
     });
@@ -349,7 +349,7 @@ Result<Driver::Outcome> Driver::outcome(uint64_t write, Deadline deadline) {
       asked.taker(i)(std::string(R"({"outcome":{"units":0}})"));
       continue;
     }
-    workers_[i]->connect(deadline, [worker = workers_[i], write, deadline, done = asked.taker(i)](const Status& status) {
+    workers_[i]->reach(deadline, [worker = workers_[i], write, deadline, done = asked.taker(i)](const Status& status) {
       if (status.ok()) worker->inspect(write, deadline, done);
       else done(status);
     });

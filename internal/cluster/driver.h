@@ -54,9 +54,10 @@ class Driver final : public RefCounted {
   // Tells all other tasks to stop; who is gone already is no error.
   Status end_job(Deadline deadline);
   // Waits for the other workers at the barrier of that name, or, without one, until the work of all is done (cluster/attendance.h).
-  // `pause` rests a moment between two attempts, and says when the session wants no more.
+  // At that end, with `those_there`, workers that never came are not waited for. `pause` rests a moment between two attempts, and says
+  // when the session wants no more.
   using Pause = std::function<Status(Deadline)>;
-  Status meet_workers(const std::string& barrier, Deadline deadline, const Pause& pause);
+  Status meet_workers(const std::string& barrier, bool those_there, Deadline deadline, const Pause& pause);
   // The workers that are gone, for people; empty where none is known to be.
   std::string absentees() const;
   // A task as who gives out work to it sees it: can it be asked, and which life of it was met last? With another number, what its

@@ -29,6 +29,7 @@ class LocalWorker final : public Worker {
   bool is_current(const Part& part) const override { return part.plan->is_current(); }
   void drop(const Part&) override {}
   void connect(Deadline, Done done) override { done({}); }
+  void reach(Deadline, Done done) override { done({}); }
   // One at a time. The nodes of a graph that comes again stay where they were placed.
   Result<Part> prepare(Ref<Graph> graph, PlanRequest request, Deadline deadline);
   void register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline, Answer<Part> answer) override {

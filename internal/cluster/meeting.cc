@@ -28,14 +28,14 @@ std::string Driver::absentees() const {
 Result<wire::ArriveReply> Driver::ask_attendance(Worker& home, const wire::Arrive& question, Deadline deadline) {
   Awaited<Result<wire::ArriveReply>> told;
   const auto taker = told.taker();
-  home.connect(deadline, [question, deadline, taker, kept = Ref<Worker>::share(&home), session = session_](Status status) {
+  home.reach(deadline, [question, deadline, taker, kept = Ref<Worker>::share(&home), session = session_](Status status) {
     if (status.ok()) kept->arrive(session, question, deadline, taker);
     else taker(std::move(status));
   });
   return told.wait(*host_.seams.clock, deadline);
 }
 
-Status Driver::meet_workers(const std::string& barrier, Deadline deadline, const Pause& pause) {
+Status Driver::meet_workers(const std::string& barrier, bool those_there, Deadline deadline, const Pause& pause) {
   const Clock& clock = *host_.seams.clock;
   const std::string what = what_is(barrier);
   const auto home = std::ranges::find_if(workers_, [&](const Ref<Worker>& worker) { return worker->name() == attendance_home_; });
@@ -44,7 +44,7 @@ Status Driver::meet_workers(const std::string& barrier, Deadline deadline, const
                                "device filters of its server",
                                what.c_str(), attendance_home_.c_str());
   }
-  wire::Arrive question{.name = barrier, .end = barrier.empty(), .ticket = ++tickets_};
+  wire::Arrive question{.name = barrier, .end = barrier.empty(), .ticket = ++tickets_, .those_there = those_there};
   std::string waits_for;
   Status last = deadline_exceeded("nobody has answered");
   while (!deadline.passed(clock)) {

@@ -112,23 +112,33 @@ std::string RemoteWorker::cluster() const {
 
 // ---- connecting --------------------------------------------------------------------------------------------
 
-void RemoteWorker::connect(Deadline deadline, Done done) {
-  if (const Ref<Link> present = link(); present && present->is_open()) return done({});
-  auto credentials = cluster_credentials(address_, host_.security, self_, name_);
-  if (!credentials.ok()) return done(explained(credentials.status()));
-  host_.loop().post([self = Ref<RemoteWorker>::share(this), credentials = credentials.take(), deadline, done = std::move(done)]() mutable {
-    self->want(std::move(credentials), deadline, std::move(done));
-  });
+void RemoteWorker::connect(Deadline deadline, Done done) { seek(deadline, true, std::move(done)); }
+
+void RemoteWorker::reach(Deadline deadline, Done done) { seek(deadline, false, std::move(done)); }
+
+// Of those who need the state the first is told that it is gone, and those who wait with it.
+Status RemoteWorker::take_loss() {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(lost_state_, false)) return {};
+  return aborted("%s was started anew: what its variables held is gone; initialise or restore them", where().c_str());
 }
 
-void RemoteWorker::want(Credentials credentials, Deadline deadline, Done done) {
+void RemoteWorker::seek(Deadline deadline, bool needs_state, Done done) {
+  if (const Ref<Link> present = link(); present && present->is_open()) return done(needs_state ? take_loss() : Status());
+  auto credentials = cluster_credentials(address_, host_.security, self_, name_);
+  if (!credentials.ok()) return done(explained(credentials.status()));
+  host_.loop().post([self = Ref<RemoteWorker>::share(this), credentials = credentials.take(), deadline, needs_state,
+                     done = std::move(done)]() mutable { self->want(std::move(credentials), deadline, needs_state, std::move(done)); });
+}
+
+void RemoteWorker::want(Credentials credentials, Deadline deadline, bool needs_state, Done done) {
   if (closed_) return done(failed_precondition("connect to %s: the session is closed", where().c_str()));
   if (const Ref<Link> present = link()) {
-    if (present->is_open()) return done({});
+    if (present->is_open()) return done(needs_state ? take_loss() : Status());
     if (present->reason().code() == Code::cancelled) return done(present->reason().with_context("connect to " + where()));
   }
   credentials_ = std::move(credentials);
-  const auto waiter = waiters_.insert(waiters_.end(), {deadline, std::move(done), nullptr});
+  const auto waiter = waiters_.insert(waiters_.end(), {deadline, std::move(done), needs_state, nullptr});
   waiter->alarm = std::make_unique<AlarmCall>([this, waiter] { late(waiter); });
   host_.loop().set(*waiter->alarm, deadline.at_ns);
   if (trying_) return;
@@ -208,22 +218,26 @@ void RemoteWorker::greeted(const Ref<Link>& link, Status status, const wire::Hel
     link->close(status);
     return failed(status);
   }
-  status = take_over(reply, link);
-  tell(std::exchange(waiters_, {}), status);
+  take_over(reply, link);
+  Waiters asking = std::exchange(waiters_, {}), needing;
+  for (auto at = asking.begin(); at != asking.end();) {
+    const auto waiter = at++;
+    if (waiter->needs_state) needing.splice(needing.end(), asking, waiter);
+  }
+  tell(std::move(asking), {});
+  if (!needing.empty()) tell(std::move(needing), take_loss());
   rest();
 }
 
-Status RemoteWorker::take_over(const wire::HelloReply& reply, const Ref<Link>& link) {
+void RemoteWorker::take_over(const wire::HelloReply& reply, const Ref<Link>& link) {
   if (name_.empty()) name_ = reply.task;
   link->trust(where(), timing_.agreed_heartbeat_ns(reply.heartbeat_ns), reply.features & wire::kFeatures, self_);
   link->share_memory(reply.features, *host_.seams.budget);
   const std::lock_guard lock(mutex_);
-  const bool restarted = epoch_ > 0 && known_.incarnation != reply.incarnation;
+  if (epoch_ > 0 && known_.incarnation != reply.incarnation) lost_state_ = true;
   link_ = link;
   known_ = reply;
   ++epoch_;
-  if (!restarted) return {};
-  return aborted("%s was started anew: what its variables held is gone; initialise or restore them", where().c_str());
 }
 
 // What may pass is tried again, for those who still have time for it: after pauses that grow, but never beyond half of what somebody has

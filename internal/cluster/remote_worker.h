@@ -25,6 +25,7 @@ class RemoteWorker final : public Worker {
   // That of the first hello where it was open; before that, empty.
   const std::string& name() const override { return name_; }
   void connect(Deadline deadline, Done done) override;
+  void reach(Deadline deadline, Done done) override;
   Status run(const Part& part, Run& run) override;
   void drop(const Part& part) override;
   void register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline, Answer<Part> answer) override;
@@ -48,16 +49,19 @@ class RemoteWorker final : public Worker {
   struct Waiter {
     Deadline deadline;
     Done done;
+    bool needs_state;  // hears that it was lost
     std::unique_ptr<AlarmCall> alarm;
   };
   using Waiters = std::list<Waiter>;
 
   // Loop thread.
-  void want(Credentials credentials, Deadline deadline, Done done);
+  void seek(Deadline deadline, bool needs_state, Done done);
+  void want(Credentials credentials, Deadline deadline, bool needs_state, Done done);
   void attempt();
   void dialled(Result<Ref<Channel>> channel, Deadline until);
   void greeted(const Ref<Link>& link, Status status, const wire::HelloReply& reply);
-  Status take_over(const wire::HelloReply& reply, const Ref<Link>& link);
+  void take_over(const wire::HelloReply& reply, const Ref<Link>& link);
+  Status take_loss();
   void failed(const Status& status);
   void late(Waiters::iterator waiter);
   void tell_of_trying();
@@ -85,6 +89,7 @@ class RemoteWorker final : public Worker {
   Ref<Link> link_;
   wire::HelloReply known_;
   uint64_t epoch_ = 0;
+  bool lost_state_ = false;  // which nobody was told yet who needs it
   // Loop thread.
   Credentials credentials_;
   Waiters waiters_;

@@ -41,6 +41,9 @@ class Worker : public RefCounted {
   // Connects where that is needed; not on the loop's thread, because it may have to read a key. ABORTED, once, when the task has
   // lost its state since the last connection.
   virtual void connect(Deadline deadline, Done done) = 0;
+  // The same for a question that needs nothing of what variables hold: a loss is no error of it, and is left to be told to the next
+  // who connects.
+  virtual void reach(Deadline deadline, Done done) = 0;
   virtual void register_part(Ref<Graph> graph, PlanRequest request, Deadline deadline, Answer<Part> answer) = 0;
   virtual void reset(const std::vector<std::string>& containers, Deadline deadline, Done done) = 0;
   // Tells the task to stop.

@@ -57,6 +57,8 @@ class Rights final : public RefCounted {
   Rights(Party party, std::string peer, std::string task);
 
   Party party() const { return party_; }
+  // The task that speaks; "" is a client.
+  const std::string& peer() const { return peer_; }
   bool allows(Verb verb) const { return verbs_ >> static_cast<unsigned>(verb) & 1; }
   // What was attempted ("destroy the queue "q""), who may, and what the peer may do instead.
   Status refuse(Verb verb, const std::string& attempted) const;

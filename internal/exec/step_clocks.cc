@@ -6,7 +6,7 @@
 namespace dtg {
 
 StepClocks::StepClocks(std::string name, int64_t workers, Ref<const Presence::Roll> roll)
-    : WaitingResource(std::move(name)), roll_(std::move(roll)), members_(static_cast<size_t>(workers)) {}
+    : WaitingResource(std::move(name)), roll_(std::move(roll)), members_(static_cast<size_t>(workers)), places_(members_.size()) {}
 
 // Of a worker that has a clock but has not been heard of since this task began, nobody knows yet whether it is still there.
 bool StepClocks::is_there(const Member& member) const {
@@ -34,6 +34,11 @@ std::vector<int64_t> StepClocks::clocks() const {
   return all;
 }
 
+Status StepClocks::claim(int64_t worker, uint64_t session, std::string_view task) {
+  const std::lock_guard hold(mutex_);
+  return places_[static_cast<size_t>(worker)].take(*roll_, worker, session, task);
+}
+
 int64_t StepClocks::join(int64_t worker, uint64_t session, std::span<const int64_t> clocks) {
   PendingOpList ended;
   int64_t begins = 0;
@@ -56,6 +61,7 @@ void StepClocks::leave(int64_t worker) {
   {
     const std::lock_guard hold(mutex_);
     members_[static_cast<size_t>(worker)] = {};
+    places_[static_cast<size_t>(worker)].give_up();
     serve(ended);
   }
   settle(ended);

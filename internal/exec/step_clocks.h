@@ -15,6 +15,7 @@
 
 #include "exec/pending_op.h"
 #include "exec/presence.h"
+#include "exec/worker_place.h"
 
 namespace dtg {
 
@@ -44,6 +45,8 @@ class StepClocks final : public WaitingResource {
   int64_t workers() const { return static_cast<int64_t>(members_.size()); }
   // As they were when somebody looked last; by worker.
   std::vector<int64_t> clocks() const;
+  // Before it is heard of as that worker, by a session of a task ("" where that speaks for none). FAILED_PRECONDITION: another task is it.
+  Status claim(int64_t worker, uint64_t session, std::string_view task);
   // The worker is there from now on; the clock that it begins with.
   int64_t join(int64_t worker, uint64_t session, std::span<const int64_t> clocks);
   // Nobody waits for it any more.
@@ -72,6 +75,7 @@ class StepClocks final : public WaitingResource {
 
   const Ref<const Presence::Roll> roll_;
   std::vector<Member> members_;
+  std::vector<WorkerPlace> places_;  // by worker
   PendingOpList waiting_;
   bool destroyed_ = false;
 };

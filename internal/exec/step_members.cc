@@ -7,7 +7,11 @@
 namespace dtg {
 
 StepMembers::StepMembers(std::string name, int64_t workers, Ref<const Presence::Roll> roll, int64_t elements)
-    : WaitingResource(std::move(name)), roll_(std::move(roll)), members_(static_cast<size_t>(workers)), deal_(elements) {}
+    : WaitingResource(std::move(name)),
+      roll_(std::move(roll)),
+      members_(static_cast<size_t>(workers)),
+      places_(members_.size()),
+      deal_(elements) {}
 
 int64_t StepMembers::count_arrived() const {
   return std::ranges::count_if(members_, [&](const Member& member) { return has_arrived(member); });
@@ -56,6 +60,11 @@ std::string StepMembers::text() const {
   return all;
 }
 
+Status StepMembers::claim(int64_t worker, uint64_t session, std::string_view task) {
+  const std::lock_guard hold(mutex_);
+  return places_[static_cast<size_t>(worker)].take(*roll_, worker, session, task);
+}
+
 void StepMembers::leave(int64_t worker) {
   PendingOpList ended;
   {
@@ -63,6 +72,7 @@ void StepMembers::leave(int64_t worker) {
     Member& own = members_[static_cast<size_t>(worker)];
     own.counts = false;
     own.left = true;
+    places_[static_cast<size_t>(worker)].give_up();
     serve(ended);
   }
   settle(ended);

@@ -21,6 +21,7 @@
 #include "exec/deal.h"
 #include "exec/pending_op.h"
 #include "exec/presence.h"
+#include "exec/worker_place.h"
 
 namespace dtg {
 
@@ -91,6 +92,8 @@ class StepMembers final : public WaitingResource {
   int64_t elements() const { return deal_.elements(); }
   // Who had arrived is told. `times`: what the ledger says; not looked at for the next step, whose elements are known.
   void begin(int64_t step, Begin how, std::span<const double> times = {});
+  // Before it is heard of as that worker, by a session of a task ("" where that speaks for none). FAILED_PRECONDITION: another task is it.
+  Status claim(int64_t worker, uint64_t session, std::string_view task);
   // It is not waited for any more. What it has contributed counts.
   void leave(int64_t worker);
   // Somebody has gone. False: it was destroyed.
@@ -146,8 +149,9 @@ class StepMembers final : public WaitingResource {
 
   const Ref<const Presence::Roll> roll_;
   std::vector<Member> members_;
-  int64_t step_ = kNone;  // that is contributed to
-  bool fresh_ = false;    // there is no former life of this task in which somebody took part
+  std::vector<WorkerPlace> places_;  // by worker
+  int64_t step_ = kNone;             // that is contributed to
+  bool fresh_ = false;               // there is no former life of this task in which somebody took part
   Deal deal_;
   bool set_back_ = false;  // the ledger was, since its epoch began: who had come further has to hear of it
   PendingOpList arrivals_, gatherings_, asks_;

@@ -58,11 +58,11 @@ struct Number {
   const char* wanted() const {
     switch (range) {
       case Range::any: break;
-      case Range::below_one: return "from 0 to below 1";
+      case Range::below_one: return "from 0 to below 1, as float32";
       case Range::to_one: return "from 0 to 1";
-      case Range::negative: return "below 0";
+      case Range::negative: return "below 0, and none that float32 does not hold";
     }
-    return "from 0 up";
+    return "from 0 up to the largest float32, 3.4e+38";
   }
 };
 

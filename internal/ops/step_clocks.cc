@@ -11,6 +11,7 @@
 
 #include "exec/commits.h"
 #include "exec/completion.h"
+#include "exec/rights.h"
 #include "exec/step_clocks.h"
 #include "graph/infer.h"
 
@@ -67,6 +68,8 @@ uint64_t session_of(const RunContext& c) { return c.step().commits() ? c.step().
 Status join_run(RunContext& c) {
   DTG_ASSIGN(StepClocks* const clocks, clocks_at(c));
   const auto& a = c.args<ClockArgs>();
+  const Rights* const rights = c.step().rights();
+  DTG_TRY(clocks->claim(a.worker, session_of(c), rights ? std::string_view(rights->peer()) : std::string_view()));
   *c.out<int64_t>(0) = clocks->join(a.worker, session_of(c), {c.in<int64_t>(1), static_cast<size_t>(a.clocks)});
   return {};
 }

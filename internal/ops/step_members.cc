@@ -16,6 +16,7 @@
 
 #include "exec/commits.h"
 #include "exec/completion.h"
+#include "exec/rights.h"
 #include "exec/step_members.h"
 #include "graph/infer.h"
 
@@ -81,6 +82,14 @@ Result<StepMembers*> members_at(const RunContext& c) {
 
 uint64_t session_of(const RunContext& c) { return c.step().commits() ? c.step().commits()->writer() : Presence::kOwn; }
 
+// As a worker that nobody else is.
+Result<StepMembers*> members_as_worker(const RunContext& c) {
+  DTG_ASSIGN(StepMembers* const members, members_at(c));
+  const Rights* const rights = c.step().rights();
+  DTG_TRY(members->claim(c.args<MemberArgs>().worker, session_of(c), rights ? std::string_view(rights->peer()) : std::string_view()));
+  return members;
+}
+
 class ArriveOp final : public StepMembers::Arrival {
  public:
   void expect(Completion done) { done_ = std::move(done); }
@@ -140,7 +149,7 @@ bool refuse(RunContext& c, Completion& done, Status status) {
 }
 
 bool arrive_run(RunContext& c, Completion done) {
-  const auto members = members_at(c);
+  const auto members = members_as_worker(c);
   if (!members.ok()) return refuse(c, done, members.status());
   auto op = std::make_unique<ArriveOp>();
   op->worker = c.args<MemberArgs>().worker;
@@ -155,7 +164,7 @@ bool arrive_run(RunContext& c, Completion done) {
 }
 
 bool ask_run(RunContext& c, Completion done) {
-  const auto members = members_at(c);
+  const auto members = members_as_worker(c);
   if (!members.ok()) return refuse(c, done, members.status());
   if (members.value()->elements() == 0) return refuse(c, done, c.error("no elements are dealt in \"%s\"", members.value()->name().c_str()));
   auto op = std::make_unique<AskOp>();

@@ -67,7 +67,7 @@ void AsyncRun::planned(Result<Ref<PartitionedPlan>> plan) {
   if (status.ok()) return;
   may_repeat_ = once_;  // nothing has begun
   // Whoever has stopped the run says why it ends.
-  end(cut_short_.ok() || stopped_.load() ? std::move(status) : Session::outcome_unknown(status, cut_short_));
+  end(cut_short_.ok() || stopped_.load() ? std::move(status) : Session::outcome_unknown(*plan_, status, cut_short_));
 }
 
 // An error where nothing has begun.
@@ -243,7 +243,7 @@ bool AsyncRun::mend_first(const Status& status) {
       self->mending_ = nullptr;
     }
     if (!mended.ok()) {
-      self->end(self->stopped_.load() ? std::move(mended) : Session::outcome_unknown(mended, status));
+      self->end(self->stopped_.load() ? std::move(mended) : Session::outcome_unknown(*self->plan_, mended, status));
       return;
     }
     self->back_ = {0};
@@ -309,7 +309,7 @@ void AsyncRun::healed(Status status) {
     write_ = 0;  // what comes is another update, not an attempt at the one that was lost
   }
   if (!status.ok()) {
-    if (!stopped_.load()) status = Session::outcome_unknown(status, cut_short_);
+    if (!stopped_.load()) status = Session::outcome_unknown(*plan_, status, cut_short_);
     return conclude(std::move(status));
   }
   plan_again(Deadline::never());

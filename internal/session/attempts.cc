@@ -37,8 +37,9 @@ Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::s
     auto next = plan_again(args, until, attempts);
     if (!next.ok()) {
       count_run(next.status());
-      return attempts.remedy != PartitionedPlan::Remedy::again ? next.status()
-                                                               : with_write(outcome_unknown(next.status(), status), *plan, attempts.write);
+      return attempts.remedy != PartitionedPlan::Remedy::again
+                 ? next.status()
+                 : with_write(outcome_unknown(*plan, next.status(), status), *plan, attempts.write);
     }
     plan = next.take();
   }
@@ -71,7 +72,7 @@ Status Session::run_first(const PartitionedPlan& plan, const RunArgs& args, Dead
     attempts.remedy = made.ok() ? PartitionedPlan::Remedy::once_more : PartitionedPlan::Remedy::none;
     if (made.ok()) return status;
     const bool may_pass = made.code() == Code::unavailable || (made.code() == Code::aborted && keeps_state);
-    if (!may_pass || attempts.back.passed(runtime_->clock())) return outcome_unknown(made, status);
+    if (!may_pass || attempts.back.passed(runtime_->clock())) return outcome_unknown(plan, made, status);
     if (Status stopped = pause(attempts.back, args.cancellation); !stopped.ok()) return stopped;
   }
 }
@@ -92,11 +93,17 @@ Status Session::run_once(PartitionedPlan& plan, const RunArgs& args, std::span<T
   return status;
 }
 
-Status Session::outcome_unknown(const Status& status, const Status& before) {
+// What only reads has updated nothing, however it ended.
+Status Session::outcome_unknown(const PartitionedPlan& plan, const Status& status, const Status& before) {
+  const bool writes = plan.writes_elsewhere();
   // That a task did not come back is told by how it went.
   const bool absent = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
-  if (absent) return before.with_context("run, whose updates may have taken place and which could not be repeated in time");
-  return status.with_context("repeat a run that was cut short (" + before.message() + "), whose updates may have taken place");
+  if (absent) {
+    return before.with_context(writes ? "run, whose updates may have taken place and which could not be repeated in time"
+                                      : "run, which could not be repeated in time");
+  }
+  return status.with_context("repeat a run that was cut short (" + before.message() + ")" +
+                             (writes ? ", whose updates may have taken place" : ""));
 }
 
 Deadline Session::return_of(const PartitionedPlan& plan, Deadline until) const {

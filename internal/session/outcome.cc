@@ -28,7 +28,12 @@ Status Session::with_write(Status status, const PartitionedPlan& plan, uint64_t 
 Result<Driver::Outcome> Session::outcome(uint64_t write, int64_t timeout_ns) {
   DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
-  if (write == 0 || write >= sequence_.load(std::memory_order_relaxed)) {
+  if (write == 0) {
+    return invalid_argument(
+        "ask for the outcome of write 0: that is no run; a run whose write is 0 still has failed before it asked another task, and has "
+        "changed nothing");
+  }
+  if (write >= sequence_.load(std::memory_order_relaxed)) {
     return invalid_argument("ask for the outcome of write %llu: this session has made no such run", static_cast<unsigned long long>(write));
   }
   return driver_->outcome(write, until);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "plan/collectives.h"
+#include "strategy/leaving.h"
 
 namespace dtg {
 namespace {
@@ -451,14 +452,21 @@ Status Session::meet_workers(const std::string& barrier, int64_t timeout_ns) {
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   if (barrier.empty()) return invalid_argument("wait for the other workers: the barrier has no name");
   if (driver_->is_local()) return {};
-  return driver_->meet_workers(barrier, until, [this](Deadline end) { return pause(end, nullptr); });
+  return driver_->meet_workers(barrier, false, until, [this](Deadline end) { return pause(end, nullptr); });
 }
 
 Status Session::end_job(int64_t timeout_ns) {
   DTG_TRY(check_open());
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   if (driver_->is_local()) return driver_->end_job(until);
-  DTG_TRY(driver_->meet_workers({}, until, [this](Deadline end) { return pause(end, nullptr); }));
+  // Who waits here makes no more steps, and nobody shall wait for one.
+  const std::optional<Leaving> leaving = leaving_of(*graph_);
+  if (leaving) {
+    const RunArgs leave{.targets = {&leaving->target, 1}, .timeout_ns = std::max<int64_t>(until.left_ns(runtime_->clock()), 1)};
+    DTG_TRY(run(leave, {}).with_context("end the job: leave the steps of the others"));
+  }
+  const bool those_there = leaving && leaving->is_elastic;
+  DTG_TRY(driver_->meet_workers({}, those_there, until, [this](Deadline end) { return pause(end, nullptr); }));
   if (driver_->party() != Party::chief) return {};
   ends_job_ = true;
   return driver_->end_job(until);

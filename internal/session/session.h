@@ -189,7 +189,7 @@ class Session final : public RefCounted, private Task::Observer {
   // Says in an error after which nobody knows what a run has updated by which number it is known.
   static Status with_write(Status status, const PartitionedPlan& plan, uint64_t write);
   // Of a run that was cut short by `before` and could not be repeated.
-  static Status outcome_unknown(const Status& status, const Status& before);
+  static Status outcome_unknown(const PartitionedPlan& plan, const Status& status, const Status& before);
   // How long the tasks whose loss cut a run short are looked for.
   Deadline return_of(const PartitionedPlan& plan, Deadline until) const;
   Result<Deadline> deadline(int64_t timeout_ns) const;

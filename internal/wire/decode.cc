@@ -208,6 +208,7 @@ Status decode(std::string_view header, Arrive& m) {
   m.ticket = root->ticket();
   m.expires_left_ns = nanoseconds(root->expires_left_ns());
   m.answer_left_ns = nanoseconds(root->answer_left_ns());
+  m.those_there = root->those_there();
   return {};
 }
 

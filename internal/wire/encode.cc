@@ -134,7 +134,8 @@ std::string encode(const EndJob& m) {
 std::string encode(const Arrive& m) {
   Builder b(128);
   const auto name = text(b, m.name);
-  return finish(b, fb::CreateArrive(b, name, m.end, m.ticket, nanoseconds(m.expires_left_ns), nanoseconds(m.answer_left_ns)));
+  return finish(b,
+                fb::CreateArrive(b, name, m.end, m.ticket, nanoseconds(m.expires_left_ns), nanoseconds(m.answer_left_ns), m.those_there));
 }
 
 std::string encode(const ArriveReply& m) {

@@ -123,6 +123,7 @@ struct Arrive {
   uint64_t ticket = 0;
   int64_t expires_left_ns = 0;
   int64_t answer_left_ns = 0;
+  bool those_there = false;
 };
 struct ArriveReply {
   static constexpr Kind kKind = Kind::arrive_reply;

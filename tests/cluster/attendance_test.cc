@@ -23,7 +23,7 @@ std::string worker(int index) { return "/job:worker/replica:0/task:" + std::to_s
 // Three workers at a ps that keeps their attendance; worker i connects as session 10 + i.
 class Attending : public ::testing::Test {
  protected:
-  Attending() {
+  explicit Attending(int came = 3) {
     const ClusterSpec cluster = ClusterSpec::parse("ps=unix:/p;worker=unix:/a,unix:/b,unix:/c").take();
     EXPECT_EQ(Attendance::home_of(cluster), "/job:ps/replica:0/task:0");
     kept_ = make_ref<Attendance>(host_.host, Timing{}, cluster, Attendance::home_of(cluster), [this](const wire::Roll& roll) {
@@ -31,7 +31,7 @@ class Attending : public ::testing::Test {
                                                                  : roll.presence == wire::Presence::left ? " left"
                                                                                                          : " lost"));
     });
-    for (int i = 0; i < 3; ++i) kept_->came(worker(i), 1);
+    for (int i = 0; i < came; ++i) kept_->came(worker(i), 1);
   }
   ~Attending() override { kept_->close(unavailable("over")); }
 
@@ -45,6 +45,17 @@ class Attending : public ::testing::Test {
       ++answered_;
       told_[key] = reply;
     });
+  }
+  // The same at the end of those who are there.
+  void arrive_at_end(int who, uint64_t ticket) {
+    const wire::Arrive question{
+        .end = true, .ticket = ticket, .expires_left_ns = 600 * kSecond, .answer_left_ns = 600 * kSecond, .those_there = true};
+    ++asked_;
+    kept_->arrive(worker(who), 10 + static_cast<uint64_t>(who), question,
+                  [this, key = std::pair(who, ticket)](const wire::ArriveReply& reply) {
+                    ++answered_;
+                    told_[key] = reply;
+                  });
   }
   const wire::ArriveReply* told(int who, uint64_t ticket) {
     const auto at = told_.find({who, ticket});
@@ -226,6 +237,53 @@ TEST_F(Attending, WithoutTheChiefNothingEnds) {
   kept_->came(worker(0), 2);
   arrive(0, 1, "");
   EXPECT_TRUE(released(0, 1)) << "the others said that they are done";
+}
+
+// Worker 2 never comes, or late.
+struct AttendingTwo : Attending {
+  AttendingTwo() : Attending(2) {}
+};
+
+TEST_F(AttendingTwo, TheEndMayBeThatOfThoseThere) {
+  arrive_at_end(0, 1);
+  pass(100 * kSecond);
+  EXPECT_EQ(answered_, 0) << "worker 1 is there";
+  arrive_at_end(1, 1);
+  EXPECT_TRUE(released(0, 1) && released(1, 1));
+  EXPECT_TRUE(told(0, 1)->gone.empty());
+}
+
+TEST_F(AttendingTwo, WhoWasThereBeforeHasTimeToComeBack) {
+  arrive_at_end(0, 1);
+  arrive_at_end(1, 1);
+  pass(3 * kSecond);
+  EXPECT_EQ(answered_, 0);
+  kept_->came(worker(2), 1);
+  pass(100 * kSecond);
+  EXPECT_EQ(answered_, 0) << "it came, and works on";
+  arrive_at_end(2, 1);
+  EXPECT_TRUE(released(0, 1) && released(1, 1) && released(2, 1));
+}
+
+TEST_F(AttendingTwo, TheEndIsOfAllWhereNobodyAsksForLess) {
+  arrive(0, 1, "");
+  arrive(1, 1, "");
+  pass(100 * kSecond);
+  EXPECT_EQ(answered_, 0);
+}
+
+TEST_F(Attending, ThoseThereAreWithoutWhoHasLeftOrIsLost) {
+  pass(100 * kSecond);
+  arrive_at_end(0, 1);
+  kept_->left(worker(1), 11, true, unavailable("it said goodbye"));
+  EXPECT_EQ(answered_, 0);
+  lose(2);
+  pass(3 * kSecond);
+  EXPECT_EQ(answered_, 0) << "it may come back";
+  pass(4 * kSecond);
+  ASSERT_TRUE(released(0, 1));
+  ASSERT_EQ(told(0, 1)->gone.size(), 1u);
+  EXPECT_NE(told(0, 1)->gone[0].find(worker(2)), std::string::npos);
 }
 
 TEST_F(Attending, WhoIsNoWorkerIsRefused) {

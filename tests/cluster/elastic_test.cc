@@ -181,6 +181,28 @@ TEST_F(ElasticJob, GoesOnWithWhoIsThere) {
   expect_replayed();
 }
 
+// Workers that are through leave the steps, and are not cut short by the end; who never came is not waited for.
+TEST_F(ElasticJob, EndsWhenAllWhoCameAreThrough) {
+  serve(1);
+  const Ref<AsyncRun> updates = chief_->session->run_repeatedly({&chief_->added.update, 1}, queue_, 0).take();
+  workers_[2] = std::make_unique<ElasticProcess>(std::vector<std::string>{"--elastic", cluster_, "2", "1", "through"});
+  const auto counted = [&] { return read({chief_->model->find("sync/contributions")->read})[0].values<double>()[2]; };
+  while (!HasFailure() && counted() < 5) EXPECT_TRUE(chief_->train().ok());
+  const Status early = chief_->session->end_job(3 * kSecond);
+  EXPECT_EQ(early.code(), Code::deadline_exceeded) << early.message();
+  const double before = counted();
+  for (int i = 0; i < 600 && counted() < before + 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_GE(counted(), before + 5) << "worker 2 waits for a step of the chief, which has left";
+  int code = -1;
+  std::thread other([&] { code = workers_[2]->end(); });
+  const Status ended = chief_->session->end_job(60 * kSecond);
+  other.join();
+  EXPECT_TRUE(ended.ok()) << ended.message();
+  EXPECT_EQ(code, 0);
+  for (const auto& server : servers_) EXPECT_EQ(server->end(), 0);
+  updates->cancel();
+}
+
 TEST_F(ElasticJob, WaitsForTheLeastAndSaysForWhom) {
   serve(2);
   // Without an update nobody has asked for it.

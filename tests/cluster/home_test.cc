@@ -193,6 +193,30 @@ TEST_F(Home, WorkersMeetAtAParameterServer) {
   EXPECT_EQ(late.code(), Code::cancelled) << late.message();
 }
 
+// Questions that need nothing of what a task held reach it in its next life at once; that its state is gone is told to the next run.
+TEST_F(Home, TheEndReachesATaskThatWasStartedAnew) {
+  auto ps = std::make_unique<ServerProcess>(cluster(), "ps", 0);
+  Member chief;
+  ASSERT_TRUE(chief.serve(cluster(), "worker", 0, {"/job:ps/task:0"}).ok());
+  ASSERT_TRUE(chief.connect(chief.server->target()).ok());
+  const NodeId assign = chief.node("AssignVariableOp", {chief.variable("/job:ps", "w"), chief.build->scalar(DType::f32, 4)});
+  ASSERT_TRUE(chief.run({assign}).ok());
+  ps->kill();
+  ps = std::make_unique<ServerProcess>(cluster(), "ps", 0);
+  const auto told = chief.session->inspect_cluster(20 * kSecond);
+  ASSERT_TRUE(told.ok()) << told.status().message();
+  EXPECT_EQ(told.value().find("\"error\""), std::string::npos) << told.value();
+  const auto outcome = chief.session->outcome(1, 20 * kSecond);
+  EXPECT_TRUE(outcome.ok()) << outcome.status().message();
+  EXPECT_EQ(chief.run({assign}).code(), Code::aborted) << "told to who needs the state";
+  EXPECT_TRUE(chief.run({assign}).ok());
+  ps->kill();
+  ps = std::make_unique<ServerProcess>(cluster(), "ps", 0);
+  const Status ended = chief.session->end_job_now(20 * kSecond);
+  EXPECT_TRUE(ended.ok()) << ended.message();
+  EXPECT_EQ(ps->end(), 0);
+}
+
 TEST_F(Home, ValuesPassBetweenTwoOtherTasks) {
   ServerProcess first(cluster(), "ps", 0), second(cluster(), "ps", 1);
   Member member;

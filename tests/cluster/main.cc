@@ -1,6 +1,6 @@
 // The test program, and with "--serve CLUSTER JOB TASK [KEY]" the other processes of a cluster: a server that lives until
 // its standard input ends, so that no test leaves one behind. With "--work TARGET" a worker that runs steps there, with
-// "--meet CLUSTER TASK BARRIER" one that waits there for the others, with "--elastic CLUSTER TASK LEAST [same|data]" one of elastic
+// "--meet CLUSTER TASK BARRIER" one that waits there for the others, with "--elastic CLUSTER TASK LEAST [same|data|through]" one of elastic
 // training.
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -72,7 +72,8 @@ int meet(const char* cluster, const char* task, const char* barrier) {
   return status.ok() ? 0 : 1;
 }
 
-// Trains until its input ends. What it misses because it was taken for gone, or lost a server, it leaves to those who were there.
+// Trains until its input ends, and then, where it is to be through, waits for the end of the job. What it misses because it was taken for
+// gone, or lost a server, it leaves to those who were there.
 int train(const char* cluster, const char* task, const char* least, const std::string& what) {
   using namespace dtg;
   ElasticWorker worker(cluster, std::atoi(task), std::atoi(least), what == "same", what == "data");
@@ -84,6 +85,7 @@ int train(const char* cluster, const char* task, const char* least, const std::s
     status = worker.dealt ? worker.train_on_data(&is_over) : worker.train();
     if (status.code() == Code::unavailable || status.code() == Code::aborted) status = worker.join();
   }
+  if (status.ok() && what == "through") status = worker.session->end_job(60'000'000'000);
   if (!status.ok()) fprintf(stderr, "worker %s: %s\n", task, status.message().c_str());
   return status.ok() ? 0 : 1;
 }

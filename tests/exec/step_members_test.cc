@@ -93,6 +93,24 @@ TEST(StepMembers, WhoHasArrivedOnceIsWaitedForAsLongAsItIsThere) {
   EXPECT_EQ(update->members, (std::vector<uint8_t>{1, 1, 0}));
 }
 
+TEST(StepMembers, ANumberIsOneTasksAsLongAsThatIsThere) {
+  Job job(3);
+  for (const uint64_t session : {11, 12, 13}) job.presence->came(session);
+  EXPECT_TRUE(job.members->claim(1, 11, "a").ok());
+  EXPECT_TRUE(job.members->claim(1, 11, "a").ok());
+  const Status other = job.members->claim(1, 12, "b");
+  EXPECT_EQ(other.code(), Code::failed_precondition);
+  EXPECT_EQ(other.message(), "worker 1 is a, which is there, and b says that it is that one too; give every worker a number of its own");
+  EXPECT_TRUE(job.members->claim(2, 12, "b").ok());
+  EXPECT_TRUE(job.members->claim(1, 13, "a").ok()) << "the same task anew, before its old session is missed";
+  job.presence->gone(13);
+  EXPECT_TRUE(job.members->claim(1, 12, "b").ok());
+  job.members->leave(1);
+  EXPECT_TRUE(job.members->claim(1, 11, "a").ok());
+  EXPECT_TRUE(job.members->claim(0, Presence::kOwn, "").ok());
+  EXPECT_EQ(job.members->claim(0, 11, "a").code(), Code::failed_precondition) << "this task's own sessions are always there";
+}
+
 TEST(StepMembers, WhatAWorkerLeftBehindCountsWhenItIsGone) {
   Job job(2);
   job.presence->came(11);

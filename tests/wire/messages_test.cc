@@ -50,7 +50,7 @@ std::vector<std::pair<Kind, std::string>> samples() {
           {Kind::credit, encode(Credit{.sequence = 1})},
           {Kind::reset, encode(Reset{{"a", "b"}})},
           {Kind::reply, encode(Reply{sample_status()})},
-          {Kind::arrive, encode(Arrive{.name = "b", .ticket = 4, .expires_left_ns = 5, .answer_left_ns = 6})},
+          {Kind::arrive, encode(Arrive{.name = "b", .ticket = 4, .expires_left_ns = 5, .answer_left_ns = 6, .those_there = true})},
           {Kind::arrive_reply, encode(ArriveReply{.status = sample_status(), .gone = {"a"}, .waits_for = "b"})},
           {Kind::roll, encode(Roll{"/job:worker/replica:0/task:1", Presence::lost, "cut"})}};
 }
@@ -99,6 +99,8 @@ TEST(Messages, ArrivalsThereAndBack) {
   EXPECT_EQ(arrive.ticket, 4u);
   EXPECT_EQ(arrive.expires_left_ns, 0);
   EXPECT_EQ(arrive.answer_left_ns, 6);
+  EXPECT_FALSE(arrive.those_there);
+  EXPECT_TRUE(back(Arrive{.those_there = true}).those_there);
   const ArriveReply reply = back(ArriveReply{.released = true, .gone = {"a", "b"}, .waits_for = "c"});
   EXPECT_TRUE(reply.status.ok() && reply.released);
   EXPECT_EQ(reply.gone, (std::vector<std::string>{"a", "b"}));

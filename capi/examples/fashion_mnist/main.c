@@ -32,10 +32,10 @@ static dtg_error *leave_results(const struct options *options, const struct plac
   TRY(save_weights(options, n, run));
   TRY(dtg_event_writer_close(run->events));
   *written = write_summary(options, place, data, run) && *written;
-  /* After Ctrl-C the chief ends the job, whatever the others are at; and where some may never have come. */
+  /* After Ctrl-C the chief ends the job, whatever the others are at; and workers that a coordinator directs never say that they are done.
+   */
   if (has_ps(place))
-    TRY(interrupted || place->coordinates || place->min_workers ? dtg_session_end_job_now(run->session, 0)
-                                                                : dtg_session_end_job(run->session, 0));
+    TRY(interrupted || place->coordinates ? dtg_session_end_job_now(run->session, 0) : dtg_session_end_job(run->session, 0));
   if (*written) printf("%.2f%% of the test images are right; weights, curves and summary are in %s\n", 100 * run->accuracy, options->run);
   return NULL;
 }

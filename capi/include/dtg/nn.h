@@ -157,7 +157,7 @@ DTG_ERR dtg_model_metadata(const dtg_model *model, const char *key, size_t key_l
  * metadata under "classes", or "classes/OUTPUT". `output`: the name it has in the exported file; NULL: all that have so many classes.
  * `names` are copied; each ends with NUL. Errors: INVALID_ARGUMENT (no names, or one twice; an output that is known, of a trainer or of the
  * loaded file, and does not tell so many apart, or with NULL a trainer none of whose outputs does. An output that is not known yet is
- * looked at when a fit begins, or by an export). Since 0.1. */
+ * looked at when a fit begins, or by an export, which tells names for an output that it does not have by a warning). Since 0.1. */
 DTG_ERR dtg_model_set_classes(dtg_model *model, const char *output, size_t output_len, const char *const *names,
                               size_t num_names) DTG_NOEXCEPT;
 

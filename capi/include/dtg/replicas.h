@@ -43,16 +43,16 @@
  * give equal bits, and those of dtg_nn_minimize_towers over their shares. A step of N workers is made from N shares of a batch, so its
  * batch is smaller when fewer are there; the learning rate is not changed by that. A worker whose contribution came too late, as the step
  * was made without it, ends its `train` all the same, with next_step the step that it contributes to next; nothing of it was applied.
- * Sessions have to be connected where others may be missing: give the servers of workers device_filters {"/job:ps"}, and end the job
- * by dtg_session_end_job_now of the chief, as dtg_session_end_job and dtg_session_barrier wait for all workers of the cluster, those too
- * that never came. Every step is applied once, on all tasks or on none, whoever is lost, as in DTG_SYNC_STRICT, and in the same commit
- * counted in the model's variable "sync/contributions" (float64 [total]: by worker, how many of its contributions were applied). What is
- * not kept is who takes part: an update that was cut short before any task had applied it is made anew, from contributions that are asked
- * for once more, and may have other members then. While the task of the global step has just been started anew, an update waits for T_dead
- * and a second, unless all `total` workers are back before, so that nobody is left out. Where a worker is restarted between its
- * contribution and the update, tasks may hold contributions of its two lives: give the same batch for the same local_step and worker, and
- * they are the same. A loss that is no finite number fails `train` of that worker alone; the others wait for its next contribution, or
- * until it leaves.
+ * Sessions have to be connected where others may be missing: give the servers of workers device_filters {"/job:ps"}. Every worker calls
+ * dtg_session_end_job at its end, which runs `leave` and waits for those who have come; dtg_session_barrier waits for all workers of the
+ * cluster, those too that never came. Every step is applied once, on all tasks or on none, whoever is lost, as in DTG_SYNC_STRICT, and in
+ * the same commit counted in the model's variable "sync/contributions" (float64 [total]: by worker, how many of its contributions were
+ * applied). What is not kept is who takes part: an update that was cut short before any task had applied it is made anew, from
+ * contributions that are asked for once more, and may have other members then. While the task of the global step has just been started
+ * anew, an update waits for T_dead and a second, unless all `total` workers are back before, so that nobody is left out. Where a worker is
+ * restarted between its contribution and the update, tasks may hold contributions of its two lives: give the same batch for the same
+ * local_step and worker, and they are the same. A loss that is no finite number fails `train` of that worker alone; the others wait for its
+ * next contribution, or until it leaves.
  *
  * Data under DTG_SYNC_ELASTIC. Where workers come and go, a fixed shard for each would leave out the records of who is gone. So the
  * elements (batches) of an epoch are dealt: every worker makes the same data set, with the same seeds and without a shard, says in
@@ -94,7 +94,7 @@ enum { DTG_SYNC_ASYNC = 0, DTG_SYNC_STRICT = 1, DTG_SYNC_REPLICAS = 2, DTG_SYNC_
 typedef struct dtg_replication {
   size_t struct_size;
   dtg_sync_mode mode;
-  int32_t worker;       /* which replica this graph is, from 0; 0 is the chief */
+  int32_t worker;       /* which replica this graph is, from 0; 0 is the chief. Of each worker another */
   int32_t total;        /* replicas; 0: 1 */
   int32_t to_aggregate; /* DTG_SYNC_REPLICAS: R, gradients per update; 0: total. Otherwise 0 */
   int32_t staleness;    /* DTG_SYNC_SSP: steps that a worker may be ahead of the slowest. Otherwise 0 */

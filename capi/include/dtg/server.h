@@ -160,6 +160,10 @@ DTG_ERR dtg_session_outcome(dtg_session *session, uint64_t write, int64_t timeou
  * cluster has none: a client that is no task) tells every task but its own to stop, and those that wait in dtg_server_join return. A
  * worker that is gone, as in dtg_session_barrier, is not waited for; the chief's log names it (WARN). Where the chief is gone, or the
  * time is over, nothing was ended. Tasks that have stopped already are no error. A ps does not call it.
+ * Under DTG_SYNC_SSP and DTG_SYNC_ELASTIC it runs `leave` of the session's graph first, so that nobody waits for a step of this worker;
+ * where it fails after that, run `local_init` before another `train`. Under DTG_SYNC_ELASTIC workers that never came, or
+ * have closed their sessions, are not waited for, and those that are lost for dead_ns and a second only: the task that keeps who is there
+ * has to be up for so long.
  * Errors: DEADLINE_EXCEEDED (the message names those that work on), UNAVAILABLE (the chief is gone), and the others of
  * dtg_session_barrier; FAILED_PRECONDITION (a local session). Since 0.1. */
 DTG_ERR dtg_session_end_job(dtg_session *session, int64_t timeout_ns) DTG_NOEXCEPT;

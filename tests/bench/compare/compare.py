@@ -22,6 +22,7 @@ import checkpoint
 import cluster
 import collectives
 import control
+import durability
 import planning
 from sides import Side, Table, race, say, side_by_side
 
@@ -216,7 +217,7 @@ def goal_27(run):
 
 GOALS = {1: goal_1, 2: goal_2, 3: goal_3, 4: goal_4, 9: goal_9, 10: goal_10, 21: goal_21, 22: goal_22, 24: goal_24, 25: goal_25,
          27: goal_27, **cluster.GOALS, **collectives.GOALS, **bindings.GOALS, **planning.GOALS,
-         **checkpoint.GOALS, **control.GOALS}
+         **checkpoint.GOALS, **control.GOALS, **durability.GOALS}
 
 
 # What a CPU of the machines that the goals were set on gives by itself (billions of dependent additions per second).
