@@ -219,6 +219,20 @@ TEST_F(Mistakes, ABatchHasAsManyLabelsAsRows) {
   for (dtg_tensor* each : batch) dtg_tensor_release(each);
 }
 
+TEST_F(Mistakes, ALabelBeyondTheClassesIsToldWhatItMayBe) {
+  const float x[6] = {};
+  for (const auto& [label, says] : std::vector<std::pair<int64_t, const char*>>{{2, "labels that count from 1 need 1 subtracted"},
+                                                                                {-1, "-1 is a name that was missing"},
+                                                                                {7, "as many units as there are classes"}}) {
+    Lab lab;
+    const int64_t y[2] = {0, label};
+    dtg_tensor* batch[] = {tensor(DTG_F32, {2, 3}, x, sizeof x), tensor(DTG_I64, {2}, y, sizeof y)};
+    const std::string why = refused(dtg_trainer_train_step(lab.trainer, batch, 2, nullptr, nullptr), DTG_INVALID_ARGUMENT, "a label");
+    EXPECT_TRUE(has(why, says)) << why;
+    for (dtg_tensor* each : batch) dtg_tensor_release(each);
+  }
+}
+
 TEST_F(Mistakes, WhatAnOptimizerWouldIgnoreIsRefused) {
   Lab lab(false);
   const auto why = [&](const std::function<void(dtg_optimizer&)>& set) {
@@ -299,8 +313,7 @@ TEST_F(Mistakes, OneFeedTakesOneComponent) {
   const dtg_value same[] = {lab.feeds[0], lab.feeds[0]};
   what.feeds = same;
   dtg_trainer* trainer = nullptr;
-  EXPECT_TRUE(has(refused(dtg_trainer_create(lab.model, &what, &trainer), DTG_INVALID_ARGUMENT, "x twice"),
-                  "feeds 0 and 1 are both \"x"));
+  EXPECT_TRUE(has(refused(dtg_trainer_create(lab.model, &what, &trainer), DTG_INVALID_ARGUMENT, "x twice"), "feeds 0 and 1 are both \"x"));
 }
 
 TEST_F(Mistakes, AScaleIsANumber) {
