@@ -112,18 +112,6 @@ Result<std::vector<Value>> read_values(const dtg_value* values, size_t count, co
   return list;
 }
 
-// One that is there twice would be taken for one whose data do not fit.
-Status check_feeds(const Graph& graph, const std::vector<Value>& feeds) {
-  for (size_t i = 1; i < feeds.size(); ++i) {
-    const auto end = feeds.begin() + static_cast<ptrdiff_t>(i), first = std::find(feeds.begin(), end, feeds[i]);
-    if (first == end) continue;
-    DTG_TRY(check_owner(graph, feeds[i]).with_context("make a trainer, feeds"));
-    return invalid_argument("make a trainer: feeds %td and %zu are both \"%s\"; each component of the data goes to a feed of its own",
-                            first - feeds.begin(), i, graph.value_name(feeds[i]).c_str());
-  }
-  return {};
-}
-
 Result<std::vector<std::string>> read_names(const char* const* names, size_t count, const char* what) {
   std::vector<std::string> list;
   for (size_t i = 0; names && i < count; ++i) {
@@ -142,7 +130,7 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
   return use_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     Trainer::Options options;
     DTG_ASSIGN(options.feeds, read_values(c.feeds, c.num_feeds, "feeds"));
-    DTG_TRY(check_feeds(object.model->graph(), options.feeds));
+    DTG_TRY(check_apart(object.model->graph(), options.feeds, "make a trainer", "feeds"));
     DTG_ASSIGN(options.outputs, read_values(c.outputs, c.num_outputs, "outputs"));
     options.inputs = c.num_inputs ? c.num_inputs : 1;
     if (c.output_names && c.num_outputs == 0)
