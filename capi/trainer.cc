@@ -130,6 +130,7 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
   return use_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     Trainer::Options options;
     DTG_ASSIGN(options.feeds, read_values(c.feeds, c.num_feeds, "feeds"));
+    DTG_TRY(check_apart(object.model->graph(), options.feeds, "make a trainer", "feeds"));
     DTG_ASSIGN(options.outputs, read_values(c.outputs, c.num_outputs, "outputs"));
     options.inputs = c.num_inputs ? c.num_inputs : 1;
     if (c.output_names && c.num_outputs == 0)

@@ -68,12 +68,6 @@ Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
                             options.feeds.size());
   }
   DTG_TRY(check_values(graph, options.feeds, "make a trainer, feeds"));
-  for (size_t i = 0; i < options.feeds.size(); ++i) {
-    const auto first = std::ranges::find(options.feeds, options.feeds[i]);
-    if (static_cast<size_t>(first - options.feeds.begin()) == i) continue;
-    return invalid_argument("make a trainer: feeds %zu and %zu are both \"%s\"; each component of the data goes to a feed of its own",
-                            static_cast<size_t>(first - options.feeds.begin()), i, graph.value_name(*first).c_str());
-  }
   DTG_TRY(check_values(graph, options.outputs, "make a trainer, outputs"));
   DTG_TRY(check_scalar(graph, options.loss, "make a trainer, loss"));
   if (options.train.valid()) DTG_TRY(check_train(*options.session, options.train.node()));

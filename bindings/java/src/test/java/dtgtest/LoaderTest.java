@@ -83,7 +83,16 @@ class LoaderTest {
     }
     System.setProperty(PATH, "/nowhere");
     try (URLClassLoader loader = loader("dtg.classes")) {
-      assertTrue(failure(loader).contains("/nowhere"));
+      String message = failure(loader);
+      assertTrue(message.contains("-Dorg.dtg.library.path=/nowhere means /nowhere") && message.contains("libdtg_jni.so"), message);
+    }
+    // A folder that has the one file without the other.
+    Path half = Files.createDirectory(folder.resolve("half"));
+    Files.copy(Path.of(said).resolve("libdtg_jni.so"), half.resolve("libdtg_jni.so"));
+    System.setProperty(PATH, half.toString());
+    try (URLClassLoader loader = loader("dtg.classes")) {
+      String message = failure(loader);
+      assertTrue(message.contains("does not load from -Dorg.dtg.library.path=" + half) && message.contains("beside it"), message);
     }
     System.clearProperty(PATH);
     System.setProperty(TMPDIR, "/nowhere");
