@@ -271,7 +271,8 @@ func (s *Session) Barrier(ctx context.Context, name string) error {
 // none: a client that is no task) tells every task but its own to stop, and those that wait in Server.Join return. A worker whose
 // connection has ended may be back: it is waited for, for half a minute (six times the Dead of the first parameter server's options), and then
 // no more; the chief's log names it. So give ctx more time than that. Where the deadline of ctx passes before, nothing was ended, and
-// DeadlineExceeded names those that work on, or how long they have been lost.
+// DeadlineExceeded names those that work on, or how long they have been lost. So every worker should call it before it exits, not the chief
+// alone: one that exits without it is taken for lost, and makes the chief wait for that half minute.
 //
 // A ctx that is cancelled ends the waiting, but this worker has said that it is done.
 func (s *Session) EndJob(ctx context.Context) error {

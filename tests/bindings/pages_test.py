@@ -1,4 +1,4 @@
-"""The pages for the first hour, FIRST_HOUR.md and RECIPES.md of each language, and ELASTIC.md: every piece of a program on them stands, line for line,
+"""The pages for the first hour, FIRST_HOUR.md and RECIPES.md of each language, ELASTIC.md and PREDICT.md: every piece of a program on them stands, line for line,
 in a program that is compiled and run, and the programs print the same in every language; the files that a page's commands name are there.
 
     tests/bindings/pages_test.py PREFIX BUILD_DIR SOURCE_DIR
@@ -104,6 +104,10 @@ def main():
                 printed = report.case(f"{name} in {language}", [*made[name], data, f"{scratch}/{language}.dtg"], env=env, check=check)
                 expected = printed if language == "c" else expected
         jobs(report, prefix, source, made_of_all, data, env)
+        predict = source / "capi" / "PREDICT.md"
+        wrong = check_page(predict, "c", source / "capi" / "examples" / "predict.c", source)
+        report.case("capi/PREDICT.md", ["echo", wrong], check=lambda text: text.strip() or None)
+        report.case("predict in c", [build / "example_predict"], env=env, check=lambda text: None if text == "a cat\na bird\na child\n" else text)
     report.finish()
 
 

@@ -86,13 +86,12 @@ class LoaderTest {
       String message = failure(loader);
       assertTrue(message.contains("-Dorg.dtg.library.path=/nowhere means /nowhere") && message.contains("libdtg_jni.so"), message);
     }
-    // A folder that has the one file without the other.
-    Path half = Files.createDirectory(folder.resolve("half"));
-    Files.copy(Path.of(said).resolve("libdtg_jni.so"), half.resolve("libdtg_jni.so"));
-    System.setProperty(PATH, half.toString());
+    Path empty = Files.createDirectory(folder.resolve("empty"));
+    Files.createFile(empty.resolve("libdtg_jni.so"));
+    System.setProperty(PATH, empty.toString());
     try (URLClassLoader loader = loader("dtg.classes")) {
       String message = failure(loader);
-      assertTrue(message.contains("does not load from -Dorg.dtg.library.path=" + half) && message.contains("beside it"), message);
+      assertTrue(message.contains("does not load from -Dorg.dtg.library.path=" + empty) && message.contains("beside it"), message);
     }
     System.clearProperty(PATH);
     System.setProperty(TMPDIR, "/nowhere");

@@ -243,7 +243,8 @@ public final class Session extends Handle {
 
   /**
    * The work of this worker is done: waits until that is so of every worker; then the chief tells every task but its own to stop. A worker
-   * that is gone is not waited for; the chief's log names it.
+   * that is gone is waited for, for half a minute, as it may be back, and then no more; the chief's log names it. So every worker should call it
+   * before it exits, not the chief alone: one that exits without it makes the chief wait for that half minute.
    *
    * @param timeout how long; null: the session's default; zero: no time at all
    * @throws DtgException.DeadlineExceeded which names those that work on, or are lost and may come back; nothing was ended then. {@link
