@@ -104,6 +104,19 @@ impl Model {
 
     /// The number of each element of x, strings or integers as the vocabulary is, of any shape; inverted, the token of each number.
     /// Semantics: tf.keras.layers.StringLookup and IntegerLookup; rows are float32.
+    ///
+    /// ```
+    /// use dtg::{DType, Graph, Lookup, Model, Session, Tensor};
+    ///
+    /// let model = Model::new(Graph::new()?, 1)?;
+    /// let city = model.placeholder("city", DType::STRING, Some(&[-1]))?;
+    /// let cities = Tensor::from_strings(&[3], &["Berlin", "Lyon", "Porto"])?;
+    /// let number = model.lookup(city, &Lookup { vocabulary: Some(&cities), ..Default::default() })?;
+    /// let session = Session::connect("local", &model)?;
+    /// let asked = Tensor::from_strings(&[2], &["Porto", "Oslo"])?;
+    /// assert_eq!(session.run().feed(city, &asked).fetch(number).call()?.slice::<i64>(0)?, [3, 0]);
+    /// # Ok::<(), dtg::Error>(())
+    /// ```
     #[track_caller]
     pub fn lookup(&self, x: Value, layer: &Lookup<'_>) -> Result<Value> {
         let (name, name_len) = name_of(layer.name);
