@@ -163,6 +163,44 @@ TEST_F(Categories, TheVocabularyIsTheHostsNoMore) {
   EXPECT_EQ(std::vector<int64_t>(found, found + 3), (std::vector<int64_t>{8, 7, -1}));
 }
 
+// Texts stay on the host; numbers come from the device and go on there.
+TEST_F(Categories, StandBesideAcceleratorsAsWell) {
+  const Net net(h.runtime);
+  dtg_session_options options = DTG_SESSION_OPTIONS_INIT;
+  options.emu_devices = 1;
+  dtg_session* session = nullptr;
+  OK(dtg_session_connect(h.runtime, "local", DTG_STRLEN, net.graph, &options, &session));
+  const dtg_value x = placeholder(net.graph, "x", DTG_I64, -1);
+  int64_t numbers[] = {7, 8}, asked[] = {8, 7, 8}, unknown[] = {8, -5, 7};
+  const int64_t two = 2, three = 3;
+  dtg_tensor *vocabulary = nullptr, *known = nullptr, *others = nullptr;
+  OK(dtg_tensor_create(DTG_I64, &two, 1, numbers, sizeof numbers, nullptr, nullptr, &vocabulary));
+  OK(dtg_tensor_create(DTG_I64, &three, 1, asked, sizeof asked, nullptr, nullptr, &known));
+  OK(dtg_tensor_create(DTG_I64, &three, 1, unknown, sizeof unknown, nullptr, nullptr, &others));
+  dtg_lookup lookup = DTG_LOOKUP_INIT;
+  lookup.vocabulary = keep(vocabulary);
+  lookup.no_oov = 1;
+  dtg_value number{}, text{}, counts{};
+  OK(dtg_nn_lookup(net.model, x, &lookup, &number));
+  dtg_lookup names = DTG_LOOKUP_INIT;
+  names.vocabulary = keep(texts({"seven", "eight"}));
+  names.no_oov = names.invert = 1;
+  OK(dtg_nn_lookup(net.model, number, &names, &text));
+  names.invert = 0;
+  names.output_mode = DTG_OUTPUT_COUNT;
+  OK(dtg_nn_lookup(net.model, text, &names, &counts));
+  EXPECT_EQ(floats(run(session, x, keep(known), counts)), (std::vector<float>{1, 2}));
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  dtg_tensor *fetched = nullptr, *const fed = keep(others);
+  args.feeds = &x;
+  args.feed_tensors = &fed;
+  args.fetches = &counts;
+  args.fetched = &fetched;
+  args.num_feeds = args.num_fetches = 1;
+  expect_refused(dtg_session_run(session, &args), "[-5]");
+  dtg_session_release(session);
+}
+
 TEST_F(Categories, HashingHasTheBinsOfKeras) {
   const Net net(h.runtime);
   const dtg_value x = placeholder(net.graph, "x", DTG_STRING, -1);
