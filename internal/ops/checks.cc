@@ -3,12 +3,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "device/cpu/copy.h"
 #include "graph/gradient.h"
 #include "ops/all.h"
 #include "ops/integers.h"
 #include "ops/type_lists.h"
+#include "tensor/text.h"
 
 namespace dtg::ops {
 namespace {
@@ -83,6 +85,14 @@ struct AssertArgs {
   int64_t summarize = 3;
 };
 
+// In quotes, with what is no text of one line spelled out; the beginning of what is long.
+std::string text_shown(std::string_view text) {
+  constexpr size_t kShown = 256;
+  std::string shown;
+  append_json_string(shown, text.substr(0, kShown));
+  return text.size() > kShown ? shown + "..." : shown;
+}
+
 std::string element_text(const void* data, DType dtype, int64_t i) {
   switch (dtype) {
     case DType::f32: return format("%g", static_cast<double>(static_cast<const float*>(data)[i]));
@@ -90,6 +100,7 @@ std::string element_text(const void* data, DType dtype, int64_t i) {
     case DType::f16: return format("%g", static_cast<double>(float(static_cast<const Half*>(data)[i])));
     case DType::bf16: return format("%g", static_cast<double>(float(static_cast<const BFloat16*>(data)[i])));
     case DType::boolean: return static_cast<const bool*>(data)[i] ? "true" : "false";
+    case DType::string: return text_shown(static_cast<const Text*>(data)[i].view());
     default: break;
   }
   return dtype_is_integer(dtype) ? std::to_string(integer_at(data, dtype, i)) : std::string("?");

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/keyed_hash.h"
 #include "base/watched.h"
 #include "ops/all.h"
 #include "ops/integers.h"
@@ -129,42 +130,12 @@ uint64_t fingerprint(std::string_view text) {
   return mix(mix(v.first, w.first, mul) + shift_mix(y) * k0 + z, mix(v.second, w.second, mul) + x, mul);
 }
 
-// ---- the keyed one -----------------------------------------------------------------------------------------
-
-struct Key {
-  uint64_t low = 0, high = 0;
-};
-
-uint64_t keyed_hash(std::string_view text, const Key& key) {
-  uint64_t v0 = key.low ^ 0x736f6d6570736575, v1 = key.high ^ 0x646f72616e646f6d;
-  uint64_t v2 = key.low ^ 0x6c7967656e657261, v3 = key.high ^ 0x7465646279746573;
-  const auto rounds = [&](int count) {
-    for (int i = 0; i < count; ++i) {
-      v0 += v1, v1 = std::rotl(v1, 13) ^ v0, v0 = std::rotl(v0, 32);
-      v2 += v3, v3 = std::rotl(v3, 16) ^ v2;
-      v0 += v3, v3 = std::rotl(v3, 21) ^ v0;
-      v2 += v1, v1 = std::rotl(v1, 17) ^ v2, v2 = std::rotl(v2, 32);
-    }
-  };
-  const auto absorb = [&](uint64_t word) {
-    v3 ^= word;
-    rounds(2);
-    v0 ^= word;
-  };
-  const uint64_t length = uint64_t{text.size()} << 56;
-  for (; text.size() >= 8; text.remove_prefix(8)) absorb(load64(text.data()));
-  absorb(length | load_rest(text));
-  v2 ^= 0xff;
-  rounds(4);
-  return v0 ^ v1 ^ v2 ^ v3;
-}
-
 // ---- the ops -----------------------------------------------------------------------------------------------
 
 struct BucketArgs {
   int64_t count = 0;
   uint64_t buckets = 1;
-  Key key;
+  HashKey key;
 };
 
 template <class Hash>

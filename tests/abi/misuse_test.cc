@@ -251,6 +251,8 @@ class Misuse : public World {
   dtg_sampled_loss sampled = DTG_SAMPLED_LOSS_INIT;
   dtg_attention attention = DTG_ATTENTION_INIT;
   dtg_embedding_bag bag = DTG_EMBEDDING_BAG_INIT;
+  dtg_hashing hashing = DTG_HASHING_INIT;
+  dtg_lookup lookup = DTG_LOOKUP_INIT;
   dtg_conv windows = DTG_CONV_INIT;
   dtg_export serving = DTG_EXPORT_INIT;
   dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
@@ -475,6 +477,10 @@ void Misuse::layer_rows() {
   bag.rows = bag.width = 2;
   ROW(dtg_nn_position_embedding, {2}, h.model, v.x, nullptr, &outs.value);
   ROW(dtg_nn_embedding_bag, {}, h.model, v.y, &bag, &outs.value);
+  hashing.num_bins = 2;
+  lookup.vocabulary = h.tensor;
+  ROW(dtg_nn_hashing, {}, h.model, v.y, &hashing, &outs.value);
+  ROW(dtg_nn_lookup, {}, h.model, v.y, &lookup, &outs.value);
   ROW(dtg_nn_noise, {}, h.model, v.x, DTG_GAUSSIAN_NOISE, 0.5, none[0], none[0], &outs.value);
   ROW(dtg_nn_adaptive_pool, {}, h.model, v.x, &sizes[0], 1, 0, &outs.value);
   ROW(dtg_nn_conv1d, {}, h.model, v.x, &windows, &outs.value);

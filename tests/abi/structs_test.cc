@@ -278,6 +278,16 @@ TEST_F(Structs, LayersOfEverySize) {
   const int64_t pairs[] = {2, 2};
   OK(dtg_placeholder(h.graph, "bags", DTG_I32, pairs, 2, &bags));
   each_size("dtg_embedding_bag", bag, [&](auto* layer) { return dtg_nn_embedding_bag(h.model, bags, layer, &out); });
+  dtg_hashing hashing = DTG_HASHING_INIT;
+  hashing.num_bins = 3;
+  each_size("dtg_hashing", hashing, [&](auto* layer) { return dtg_nn_hashing(h.model, bags, layer, &out); });
+  dtg_lookup lookup = DTG_LOOKUP_INIT;
+  int64_t numbers[] = {4, 2};
+  dtg_tensor* vocabulary = nullptr;
+  OK(dtg_tensor_create(DTG_I64, pairs, 1, numbers, sizeof numbers, nullptr, nullptr, &vocabulary));
+  lookup.vocabulary = vocabulary;
+  each_size("dtg_lookup", lookup, [&](auto* layer) { return dtg_nn_lookup(h.model, bags, layer, &out); });
+  dtg_tensor_release(vocabulary);
   dtg_conv windows = DTG_CONV_INIT;
   windows.filters = 2;
   each_size("dtg_conv", windows, [&](auto* layer) { return dtg_nn_conv1d(h.model, sequence, layer, &out); });

@@ -299,6 +299,43 @@ static jlong embedding_bag(JNIEnv* env, jclass self, jlong model, jlong ids, jby
   return (jlong)out.id;
 }
 
+static jlong hashing(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray layer) {
+  dtg_hashing to = DTG_HASHING_INIT;
+  dtg_value out = {0};
+  packet from;
+  (void)self;
+  if (!packet_open(env, layer, &from)) return 0;
+  to.name = packet_text(&from, &to.name_len);
+  to.num_bins = packet_int(&from);
+  to.mask_value = AS(dtg_tensor, packet_int(&from));
+  to.salted = (int32_t)packet_int(&from);
+  to.output_mode = (dtg_output_mode)packet_int(&from);
+  to.salt[0] = (uint64_t)packet_int(&from);
+  to.salt[1] = (uint64_t)packet_int(&from);
+  jni_threw(env, dtg_nn_hashing(AS(dtg_model, model), of(x), &to, &out));
+  packet_close(&from);
+  return (jlong)out.id;
+}
+
+static jlong lookup(JNIEnv* env, jclass self, jlong model, jlong x, jbyteArray layer) {
+  dtg_lookup to = DTG_LOOKUP_INIT;
+  dtg_value out = {0};
+  packet from;
+  (void)self;
+  if (!packet_open(env, layer, &from)) return 0;
+  to.name = packet_text(&from, &to.name_len);
+  to.vocabulary = AS(dtg_tensor, packet_int(&from));
+  to.mask_token = AS(dtg_tensor, packet_int(&from));
+  to.oov_token = AS(dtg_tensor, packet_int(&from));
+  to.num_oov_indices = packet_int(&from);
+  to.no_oov = (int32_t)packet_int(&from);
+  to.invert = (int32_t)packet_int(&from);
+  to.output_mode = (dtg_output_mode)packet_int(&from);
+  jni_threw(env, dtg_nn_lookup(AS(dtg_model, model), of(x), &to, &out));
+  packet_close(&from);
+  return (jlong)out.id;
+}
+
 static jlong noise(JNIEnv* env, jclass self, jlong model, jlong x, jint kind, jdouble amount, jlong step, jlong training) {
   dtg_value out = {0};
   (void)self;
@@ -531,6 +568,8 @@ static const JNINativeMethod methods[] = {
     NATIVE("nnUpSampling2d", "(JJJJZ)J", up_sampling2d),
     NATIVE("nnPositionEmbedding", "(JJ[B)J", position_embedding),
     NATIVE("nnEmbeddingBag", "(JJ[B)J", embedding_bag),
+    NATIVE("nnHashing", "(JJ[B)J", hashing),
+    NATIVE("nnLookup", "(JJ[B)J", lookup),
     NATIVE("nnNoise", "(JJIDJJ)J", noise),
     NATIVE("nnAdaptivePool", "(JJ[JZ)J", adaptive_pool),
     NATIVE("nnAttentionCache", "(JJ[BJ)[J", attention_cache),

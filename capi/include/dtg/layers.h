@@ -1,5 +1,5 @@
-/* dtg/layers.h: the layers beyond those of dtg/nn.h: normalizations, recurrent layers, attention, the other convolutions, and what makes
- * images smaller to a point or larger.
+/* dtg/layers.h: the layers beyond those of dtg/nn.h: normalizations, recurrent layers, attention, categories, the other
+ * convolutions, and what makes images smaller to a point or larger.
  *
  * What stands at the head of the layers in dtg/nn.h holds here: names and scopes, devices, shapes that are open until a run, weights that
  * several calls share by `weights_of`, errors, and that one thread at a time uses a model. Structs are all zero but for their size, and
@@ -294,6 +294,81 @@ typedef struct dtg_embedding_bag {
  * is looked up, and no row gets a gradient; an empty bag gives zeros, and one whose weights add up to 0 is not divided. Ids as in
  * dtg_nn_embedding. Since 0.1. Semantics: tf.nn.safe_embedding_lookup_sparse; a bag per row where that has sparse ids. */
 DTG_ERR dtg_nn_embedding_bag(dtg_model *model, dtg_value ids, const dtg_embedding_bag *layer, dtg_value *out) DTG_NOEXCEPT;
+
+/* ---- categories ---- */
+
+/* How the numbers of categories come out. In rows there is a place for each category, `depth` in all. */
+typedef int32_t dtg_output_mode;
+enum {
+  DTG_OUTPUT_INT = 0,       /* int64, shaped like x: what an embedding looks up */
+  DTG_OUTPUT_ONE_HOT = 1,   /* float32 [..., depth]: 1 at the number's place; of an x whose last dimension is 1, in place of that */
+  DTG_OUTPUT_MULTI_HOT = 2, /* float32 [depth] of x[places], [batch, depth] of x[batch, places]: 1 for each number that is there */
+  DTG_OUTPUT_COUNT = 3      /* likewise, how often it is there */
+};
+
+/* Categories without a vocabulary: each text or integer gets a bin by its hash, always the same one, here and in TensorFlow. Several may
+ * share a bin; with some times as many bins as categories few do. */
+typedef struct dtg_hashing {
+  size_t struct_size;
+  const char *name; /* NULL: "hashing" */
+  size_t name_len;
+  int64_t num_bins;             /* at least 1 */
+  const dtg_tensor *mask_value; /* a scalar, string or (of integers) int64: it has bin 0, and no other value has; NULL: none. Of 1 bin it
+                                   does not count */
+  int32_t salted;               /* not 0: hashed under `salt`, so that who does not know it cannot aim at a bin */
+  dtg_output_mode output_mode;
+  uint64_t salt[2]; /* one number of Keras is twice the same here */
+} dtg_hashing;
+/* clang-format off */
+#define DTG_HASHING_INIT {sizeof(dtg_hashing), NULL, DTG_STRLEN, 0, NULL, 0, DTG_OUTPUT_INT, {0, 0}}
+/* clang-format on */
+
+/* The bin in [0, num_bins) of each element of x, of any shape: strings, or integers up to int64, which are hashed as their decimal text.
+ * FarmHash, or with a salt SipHash. No variables, no gradient. Errors: INVALID_ARGUMENT also for a mask of another type than x. Since 0.1.
+ * Semantics: tf.keras.layers.Hashing; rows are float32. */
+DTG_ERR dtg_nn_hashing(dtg_model *model, dtg_value x, const dtg_hashing *layer, dtg_value *out) DTG_NOEXCEPT;
+
+/* Categories with a vocabulary: texts or integers become numbers, for an embedding, or as rows for a dense layer; inverted, numbers become
+ * texts or integers again, such as the class that was predicted. Numbers are given out in this order: 0 to the mask token, where there is
+ * one and output_mode is DTG_OUTPUT_INT; then num_oov_indices to what is not in the vocabulary ("out of vocabulary"), such as a category
+ * that training did not know; then one to each token in its order. So an embedding needs (mask_token ? 1 : 0) + num_oov_indices + tokens
+ * rows. What is masked has no place in the other output modes, so its rows are zeros.
+ *
+ *   const char *const cities[] = {"Berlin", "Lyon", "Porto"};  const int64_t three[] = {3};
+ *   dtg_lookup lookup = DTG_LOOKUP_INIT;
+ *   dtg_tensor_create_strings(three, 1, cities, NULL, &vocabulary);
+ *   lookup.vocabulary = vocabulary;
+ *   dtg_nn_lookup(model, city, &lookup, &number);                    "Porto" is 3, "Oslo" 0
+ *   embedding.rows = 4; embedding.width = 8;
+ *   dtg_nn_embedding(model, number, &embedding, &x);
+ *
+ * The vocabulary becomes part of the graph: it is exported, loaded, imported and sent to a cluster with it, and nothing has to be
+ * initialized before a run. It has no variables. A lookup takes a time that grows with the logarithm of the tokens: half a
+ * microsecond among a million. */
+typedef struct dtg_lookup {
+  size_t struct_size;
+  const char *name; /* NULL: "string_lookup" or "integer_lookup", after the vocabulary */
+  size_t name_len;
+  const dtg_tensor *vocabulary; /* string or int64 [tokens], at least 1, each once. Copied. As in Keras it may begin with the mask token and
+                                   num_oov_indices times the oov_token, which are left out then */
+  const dtg_tensor *mask_token; /* a scalar of the same type, which is not in the vocabulary, such as what fills up sentences; NULL: none */
+  const dtg_tensor *oov_token;  /* likewise: what numbers become that no token has, where the layer is inverted; NULL: "[UNK]" or -1 */
+  int64_t num_oov_indices;      /* 0: 1. More: texts are spread over them by FarmHash, integers by their remainder */
+  int32_t no_oov;               /* not 0: num_oov_indices of 0; a run with what is not in the vocabulary is INVALID_ARGUMENT and names it */
+  int32_t invert;               /* not 0: from numbers to tokens */
+  dtg_output_mode output_mode;  /* of an inverted one DTG_OUTPUT_INT */
+  int32_t reserved;             /* 0 */
+} dtg_lookup;
+/* clang-format off */
+#define DTG_LOOKUP_INIT {sizeof(dtg_lookup), NULL, DTG_STRLEN, NULL, NULL, NULL, 0, 0, 0, DTG_OUTPUT_INT, 0}
+/* clang-format on */
+
+/* The number of each element of x, strings or integers up to int64 as the vocabulary is, of any shape; inverted, the token of each number,
+ * which is the mask token for 0 where there is one, and the oov_token for every number that no token has. No gradient. Errors:
+ * INVALID_ARGUMENT also for a vocabulary that is empty, no vector, of other types or has a token twice (which is named), for special tokens
+ * of another type or in the vocabulary, and for num_oov_indices together with no_oov. Since 0.1. Semantics: tf.keras.layers.StringLookup
+ * and IntegerLookup; rows are float32. */
+DTG_ERR dtg_nn_lookup(dtg_model *model, dtg_value x, const dtg_lookup *layer, dtg_value *out) DTG_NOEXCEPT;
 
 /* ---- chance ---- */
 

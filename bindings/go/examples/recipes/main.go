@@ -1,4 +1,4 @@
-// recipes: nine tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and what
+// recipes: ten tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and what
 // they show. capi/examples/recipes.c in Go.
 package main
 
@@ -65,6 +65,19 @@ func (t *task) images() float32 {
 // embeddings: a vector per number, learned. Here one for each digit, from which its image is to be drawn.
 func (t *task) embeddings() float32 {
 	vector := t.model.Embedding(t.y, dtg.Embedding{Rows: 10, Width: 4})
+	drawn := t.model.Dense(vector, dtg.Dense{Units: 64, Activation: dtg.Sigmoid})
+	return t.train(t.model.MeanSquaredError(t.x, drawn))
+}
+
+// texts: a vocabulary gives texts that are fed numbers, row 0 of the table is for all that it does not know. Here the names of digits.
+func (t *task) texts() float32 {
+	words := []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}
+	vocabulary := dtg.Must(dtg.StringTensor(words))
+	defer vocabulary.Close()
+	// Instead of this a program has a placeholder of dtg.String.
+	fed := t.model.Lookup(t.y, dtg.Lookup{Vocabulary: vocabulary, Invert: true, NoOOV: true})
+	numbers := t.model.Lookup(fed, dtg.Lookup{Vocabulary: vocabulary})
+	vector := t.model.Embedding(numbers, dtg.Embedding{Rows: 11, Width: 4})
 	drawn := t.model.Dense(vector, dtg.Dense{Units: 64, Activation: dtg.Sigmoid})
 	return t.train(t.model.MeanSquaredError(t.x, drawn))
 }
@@ -175,6 +188,7 @@ func main() {
 		name string
 		cook func(*task) float32
 	}{{"regression", (*task).regression}, {"images", (*task).images}, {"embeddings", (*task).embeddings},
+		{"texts", (*task).texts},
 		{"one-hot", (*task).oneHot}, {"outputs", (*task).outputs}, {"own loss", (*task).ownLoss},
 		{"sequences", (*task).sequences}, {"a switch", (*task).switched}, {"serving", (*task).serving}} {
 		t := begin(path, "c64", file)

@@ -80,6 +80,7 @@ pub type dtg_recurrent_kind = i32;
 pub type dtg_direction = i32;
 pub type dtg_position_kind = i32;
 pub type dtg_combiner = i32;
+pub type dtg_output_mode = i32;
 pub type dtg_noise_kind = i32;
 pub type dtg_loss_kind = i32;
 pub type dtg_loss_reduction = i32;
@@ -239,6 +240,10 @@ pub const DTG_POSITION_LEARNED: dtg_position_kind = 1;
 pub const DTG_COMBINE_MEAN: dtg_combiner = 0;
 pub const DTG_COMBINE_SUM: dtg_combiner = 1;
 pub const DTG_COMBINE_SQRTN: dtg_combiner = 2;
+pub const DTG_OUTPUT_INT: dtg_output_mode = 0;
+pub const DTG_OUTPUT_ONE_HOT: dtg_output_mode = 1;
+pub const DTG_OUTPUT_MULTI_HOT: dtg_output_mode = 2;
+pub const DTG_OUTPUT_COUNT: dtg_output_mode = 3;
 pub const DTG_SPATIAL_DROPOUT: dtg_noise_kind = 0;
 pub const DTG_GAUSSIAN_NOISE: dtg_noise_kind = 1;
 pub const DTG_GAUSSIAN_DROPOUT: dtg_noise_kind = 2;
@@ -760,6 +765,35 @@ pub struct dtg_embedding_bag {
     pub table: dtg_initializer,
     pub weights_of: *const c_char,
     pub weights_of_len: usize,
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_hashing {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub num_bins: i64,
+    pub mask_value: *const dtg_tensor,
+    pub salted: i32,
+    pub output_mode: dtg_output_mode,
+    pub salt: [u64; 2],
+}
+
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct dtg_lookup {
+    pub struct_size: usize,
+    pub name: *const c_char,
+    pub name_len: usize,
+    pub vocabulary: *const dtg_tensor,
+    pub mask_token: *const dtg_tensor,
+    pub oov_token: *const dtg_tensor,
+    pub num_oov_indices: i64,
+    pub no_oov: i32,
+    pub invert: i32,
+    pub output_mode: dtg_output_mode,
+    pub reserved: i32,
 }
 
 #[repr(C)]
@@ -1828,6 +1862,37 @@ impl dtg_embedding_bag {
     };
 }
 
+impl dtg_hashing {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_hashing>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        num_bins: 0,
+        mask_value: null(),
+        salted: 0,
+        output_mode: DTG_OUTPUT_INT,
+        salt: [0; 2],
+    };
+}
+
+impl dtg_lookup {
+    /// Every field at its default: what the _INIT macro of the header says.
+    pub const INIT: Self = Self {
+        struct_size: size_of::<dtg_lookup>(),
+        name: null(),
+        name_len: DTG_STRLEN,
+        vocabulary: null(),
+        mask_token: null(),
+        oov_token: null(),
+        num_oov_indices: 0,
+        no_oov: 0,
+        invert: 0,
+        output_mode: DTG_OUTPUT_INT,
+        reserved: 0,
+    };
+}
+
 impl dtg_conv {
     /// Every field at its default: what the _INIT macro of the header says.
     pub const INIT: Self = Self {
@@ -2735,6 +2800,8 @@ unsafe extern "C" {
     pub fn dtg_nn_attention_step(model: *mut dtg_model, query: dtg_value, layer: *const dtg_attention, cache: *mut dtg_attention_cache, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_position_embedding(model: *mut dtg_model, x: dtg_value, layer: *const dtg_position, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_embedding_bag(model: *mut dtg_model, ids: dtg_value, layer: *const dtg_embedding_bag, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_hashing(model: *mut dtg_model, x: dtg_value, layer: *const dtg_hashing, out: *mut dtg_value) -> *mut dtg_error;
+    pub fn dtg_nn_lookup(model: *mut dtg_model, x: dtg_value, layer: *const dtg_lookup, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_noise(model: *mut dtg_model, x: dtg_value, kind: dtg_noise_kind, amount: f64, step: dtg_value, training: dtg_value, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_conv1d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_conv3d(model: *mut dtg_model, x: dtg_value, layer: *const dtg_conv, out: *mut dtg_value) -> *mut dtg_error;

@@ -1,4 +1,4 @@
-//! Nine tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and what they
+//! Ten tasks, each as short as it goes; RECIPES.md shows them one by one. All use the digits of tests/data, images of 8 x 8 and what they
 //! show. capi/examples/recipes.c in Rust.
 use dtg::*;
 
@@ -78,6 +78,20 @@ fn images(mut t: Task) -> Result<f32> {
 /// Embeddings: a vector per number, learned. Here one for each digit, from which its image is to be drawn.
 fn embeddings(mut t: Task) -> Result<f32> {
     let vector = t.model.embedding(t.y, &Embedding { rows: 10, width: 4, ..Default::default() })?;
+    let drawn = t.dense(vector, 64, Activation::Sigmoid)?;
+    let loss = t.model.mean_squared_error(t.x, drawn)?;
+    t.train(loss)
+}
+
+/// Texts that are fed: a vocabulary gives them numbers, row 0 of the table is for all that it does not know. Here the names of digits.
+fn texts(mut t: Task) -> Result<f32> {
+    let words = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let vocabulary = Tensor::from_strings(&[10], &words)?;
+    let known = Lookup { vocabulary: Some(&vocabulary), ..Default::default() };
+    // Instead of this a program has a placeholder of DType::STRING.
+    let fed = t.model.lookup(t.y, &Lookup { invert: true, no_oov: true, ..known })?;
+    let numbers = t.model.lookup(fed, &known)?;
+    let vector = t.model.embedding(numbers, &Embedding { rows: 11, width: 4, ..Default::default() })?;
     let drawn = t.dense(vector, 64, Activation::Sigmoid)?;
     let loss = t.model.mean_squared_error(t.x, drawn)?;
     t.train(loss)
@@ -189,10 +203,11 @@ fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or("tests/data/digits.csv.gz".into());
     let file = std::env::args().nth(2).unwrap_or("recipe.dtg".into());
     type Recipe = fn(Task) -> Result<f32>;
-    let recipes: [(&str, Recipe); 9] = [
+    let recipes: [(&str, Recipe); 10] = [
         ("regression", regression),
         ("images", images),
         ("embeddings", embeddings),
+        ("texts", texts),
         ("one-hot", one_hot),
         ("outputs", outputs),
         ("own loss", own_loss),

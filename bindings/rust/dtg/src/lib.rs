@@ -51,6 +51,7 @@
 mod arrays;
 mod callable;
 mod cancellation;
+mod categories;
 mod checkpoint;
 mod cluster;
 mod control;
@@ -106,6 +107,7 @@ pub use dtg_sys as sys;
 
 pub use callable::Callable;
 pub use cancellation::Cancellation;
+pub use categories::{Hashing, Lookup, OutputMode};
 pub use checkpoint::{Checkpoint, CheckpointOptions, Restored};
 pub use cluster::{Cluster, Task};
 pub use control::{Argument, Function, Values};

@@ -359,6 +359,40 @@ abstract sealed class Layers extends Handle permits Model {
   }
 
   /**
+   * The bin of each element of x, of any shape: strings, or integers up to int64.
+   *
+   * @param x what goes in
+   * @param layer its options
+   * @return int64 like x, or rows of float32
+   */
+  public Value hashing(Value x, Hashing layer) {
+    Tensor mask = given(layer, "layer").maskValue;
+    long held = hold(mask);
+    try {
+      return add(mine -> Native.nnHashing(mine, Value.id(x, "x"), layer.packet(held).bytes()));
+    } finally {
+      drop(mask);
+    }
+  }
+
+  /**
+   * The number of each element of x, of any shape; inverted, the token of each number.
+   *
+   * @param x strings or integers, as the vocabulary is; inverted, integers
+   * @param layer its options
+   * @return int64 like x, or rows of float32; inverted, tokens
+   */
+  public Value lookup(Value x, Lookup layer) {
+    Handle[] tensors = {given(given(layer, "layer").vocabulary, "vocabulary"), layer.maskToken, layer.oovToken};
+    long[] held = hold(tensors);
+    try {
+      return add(mine -> Native.nnLookup(mine, Value.id(x, "x"), layer.packet(held).bytes()));
+    } finally {
+      drop(tensors);
+    }
+  }
+
+  /**
    * x with noise, decided anew for each step, so that a run can be repeated.
    *
    * @param x what goes in

@@ -278,6 +278,10 @@ final class Native {
 
   static native long nnEmbeddingBag(long model, long ids, byte[] layer);
 
+  static native long nnHashing(long model, long x, byte[] layer);
+
+  static native long nnLookup(long model, long x, byte[] layer);
+
   static native long nnNoise(long model, long x, int kind, double amount, long step, long training);
 
   static native long nnAdaptivePool(long model, long x, long[] sizes, boolean greatest);
