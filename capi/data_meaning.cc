@@ -72,7 +72,7 @@ void tell_stages(const ModelObject& model, const std::string& trained, const std
 
 }  // namespace
 
-Status keep_schema(ModelObject& model, const Trainer& trainer, const DatasetObject& data, const DatasetObject* validation) {
+Status keep_schema(ModelObject& model, const Trainer& trainer, const DatasetObject& data, const DatasetObject* validation, bool* kept) {
   DTG_TRY(check_classes(trainer.model().graph(), model.metadata, trainer.endpoints()).with_context("fit"));
   const std::string unknown = unknown_classes(model.metadata, trainer.endpoints());
   if (!unknown.empty() && !trainer.endpoints().empty()) warn(model, "fit", "fit: " + unknown);
@@ -86,11 +86,15 @@ Status keep_schema(ModelObject& model, const Trainer& trainer, const DatasetObje
   DTG_TRY(check_outputs(model, trainer, there ? *there : schema).with_context("fit"));
   if (!there) {
     set_metadata(model, kSchemaKey, schema);
+    *kept = true;
     return {};
   }
-  const Status differs = check_meaning(data, "data to train on", *there, "the schema that the model has kept, which stays", true);
-  if (!differs.ok()) warn(model, "fit", differs.message());
-  return {};
+  return check_meaning(data, "fit, data to train on", *there,
+                       "the schema that the model has kept (where the model is to mean these data from now on, set its metadata \"schema\" to theirs)", true);
+}
+
+void drop_schema(ModelObject& model) {
+  std::erase_if(model.metadata, [](const auto& pair) { return pair.first == kSchemaKey; });
 }
 
 Status check_use(const ModelObject& model, const DatasetObject& data, Use use, const std::string& trained) {

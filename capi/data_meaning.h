@@ -11,8 +11,10 @@
 namespace dtg::capi {
 
 // Data to fit with, and to validate with (may be null). Keeps their schema in the model, so that whoever loads it knows what its numbers
-// mean. A schema that is there stays: it is the host's, or came with the weights.
-Status keep_schema(ModelObject& model, const Trainer& trainer, const DatasetObject& data, const DatasetObject* validation);
+// mean; `kept`: it has none yet. Where there is one, the host's or that of the weights, data that mean something else are refused.
+Status keep_schema(ModelObject& model, const Trainer& trainer, const DatasetObject& data, const DatasetObject* validation, bool* kept);
+// Of a fit that has made no step.
+void drop_schema(ModelObject& model);
 
 enum class Use : uint8_t { evaluate, predict };
 // Other data, for that. `trained` are the stages of the data trained on last; empty: nobody knows.

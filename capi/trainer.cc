@@ -40,6 +40,7 @@ class TrainerObject final : public RefCounted {
   Owner owner;
   std::atomic<bool> in_fit{false};   // dtg_trainer_fit is under way
   std::atomic<bool> in_next{false};  // a fit goes on to its next event
+  bool schema_is_new = false;        // the model has it from this fit, which has made no step yet
   // Somebody asks what becomes of the fit while another thread is inside.
   std::atomic<bool> asked{false};
   Condition told_changed;  // guards what follows
@@ -211,11 +212,13 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
       return reading(tested, [&]() -> Status {
         object.data = Ref<DatasetObject>::share(train.get());
         if (tested) object.validation = Ref<DatasetObject>::share(tested);
-        DTG_TRY(keep_schema(*object.model, *object.trainer, *object.data, tested));
+        object.schema_is_new = false;
+        DTG_TRY(keep_schema(*object.model, *object.trainer, *object.data, tested, &object.schema_is_new));
         object.trained = train->reading.text();
         options.metadata = object.model->metadata;
         Status started = start(object, std::move(options));
         if (!started.ok()) give_up(object);
+        if (!started.ok() && object.schema_is_new) drop_schema(*object.model);
         return started;
       });
     });
@@ -276,6 +279,9 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
     });
   });
   if (object.course->is_over()) object.free_data();
+  if (pulled.ok() && event.kind != Course::Kind::begin && event.kind != Course::Kind::epoch_begin) object.schema_is_new = false;
+  // Data that no step could be made with say nothing of the model.
+  if (!pulled.ok() && std::exchange(object.schema_is_new, false)) drop_schema(*object.model);
   const bool begins = pulled.ok() && event.kind == Course::Kind::begin;
   if (begins || (object.asked.load(std::memory_order_relaxed) && object.asked.exchange(false))) keep_told(object);
   DTG_TRY(pulled);

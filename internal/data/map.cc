@@ -25,27 +25,39 @@ To convert_one(From value) {
   }
 }
 
+// A whole number has neither NaN nor what is beyond it; taken for 0 or for the largest, as a label that is missing, it would be learnt.
 template <class To, class From>
-void convert_all(const Tensor& from, const Tensor& to) {
+Status convert_all(const Tensor& from, const Tensor& to) {
   const From* const source = from.as<From>();
   To* const target = to.as<To>();
-  for (int64_t i = 0, count = from.count(); i < count; ++i) target[i] = convert_one<To>(source[i]);
+  const int64_t count = from.count();
+  for (int64_t i = 0; i < count; ++i) target[i] = convert_one<To>(source[i]);
+  if constexpr (std::is_floating_point_v<From> && !std::is_floating_point_v<To>) {
+    constexpr From kBound = static_cast<From>(uint64_t{1} << (sizeof(To) * 8 - 1));
+    for (int64_t i = 0; i < count; ++i) {
+      if (source[i] >= -kBound && source[i] < kBound) continue;
+      return invalid_argument("cast a component of a data set to %s: value %lld is %g, which is no such number%s", dtype_name(to.dtype()),
+                              static_cast<long long>(i), static_cast<double>(source[i]),
+                              source[i] == source[i] ? "" : "; say what stands for a missing value, or leave its row out, where the file is read");
+    }
+  }
+  return {};
 }
 
 template <class To>
 Status convert_to(const Tensor& from, const Tensor& to) {
   switch (from.dtype()) {
-    case DType::u8: convert_all<To, uint8_t>(from, to); return {};
-    case DType::i8: convert_all<To, int8_t>(from, to); return {};
-    case DType::u16: convert_all<To, uint16_t>(from, to); return {};
-    case DType::i16: convert_all<To, int16_t>(from, to); return {};
-    case DType::u32: convert_all<To, uint32_t>(from, to); return {};
-    case DType::i32: convert_all<To, int32_t>(from, to); return {};
-    case DType::u64: convert_all<To, uint64_t>(from, to); return {};
-    case DType::i64: convert_all<To, int64_t>(from, to); return {};
-    case DType::f32: convert_all<To, float>(from, to); return {};
-    case DType::f64: convert_all<To, double>(from, to); return {};
-    case DType::boolean: convert_all<To, bool>(from, to); return {};
+    case DType::u8: return convert_all<To, uint8_t>(from, to);
+    case DType::i8: return convert_all<To, int8_t>(from, to);
+    case DType::u16: return convert_all<To, uint16_t>(from, to);
+    case DType::i16: return convert_all<To, int16_t>(from, to);
+    case DType::u32: return convert_all<To, uint32_t>(from, to);
+    case DType::i32: return convert_all<To, int32_t>(from, to);
+    case DType::u64: return convert_all<To, uint64_t>(from, to);
+    case DType::i64: return convert_all<To, int64_t>(from, to);
+    case DType::f32: return convert_all<To, float>(from, to);
+    case DType::f64: return convert_all<To, double>(from, to);
+    case DType::boolean: return convert_all<To, bool>(from, to);
     default: break;
   }
   return unimplemented("cast a component of a data set: no conversion from %s", dtype_name(from.dtype()));

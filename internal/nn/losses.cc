@@ -46,9 +46,29 @@ Value checked(Build& build, Value labels, Value logits) {
   return build.op("GatherV2", {all, labels, build.integer(0)});
 }
 
+// A row has one label, also where the labels are a column; any other number of them is an error when it is seen, as one label would be
+// compared with all rows.
 Value is_correct(Build& build, Value labels, Value logits) {
+  const int rank = rank_of(build, logits);
+  if (rank > 0 && rank_of(build, labels) == rank) labels = build.op("Squeeze", {labels}, {{"squeeze_dims", std::vector<int64_t>{rank - 1}}});
   const Value best = build.op("ArgMax", {logits, build.integer(-1)}, {{"output_type", DType::i64}});
-  return build.op("Equal", {best, checked(build, build.cast(labels, DType::i64), logits)});
+  const Value wanted = checked(build, build.cast(labels, DType::i64), logits);
+  return build.op("Equal", {best, build.reshape(wanted, build.op("Shape", {best}))});
+}
+
+Status check_numbered(const Graph& graph, Value labels, Value logits, const char* what) {
+  const PartialShape &l = graph.info(labels).shape, &p = graph.info(logits).shape;
+  if (p.has_rank() && p.rank() > 0 && p.dim(p.rank() - 1) == 1) {
+    return invalid_argument("%s: the logits are %s: one number for each row, where each class has its own; for two classes told by one number "
+                            "use the metric binary_accuracy",
+                            what, described(graph, logits).c_str());
+  }
+  if (!l.has_rank() || !p.has_rank() || p.rank() == 0) return {};
+  bool alike = l.rank() == p.rank() - 1 || (l.rank() == p.rank() && l.dim(l.rank() - 1) == 1);
+  for (int i = 0; alike && i + 1 < p.rank(); ++i) alike = l.dim(i) < 0 || p.dim(i) < 0 || l.dim(i) == p.dim(i);
+  if (alike) return {};
+  return invalid_argument("%s: the labels are %s and the logits %s; labels are numbers of classes, with all dimensions of the logits but the last",
+                          what, described(graph, labels).c_str(), described(graph, logits).c_str());
 }
 
 // Labels have the dimensions of the logits, or all but the last. What is not known of them is not compared.
@@ -116,6 +136,7 @@ Result<Value> mean_squared_error(Graph& graph, Value labels, Value predictions) 
 Result<Value> accuracy(Graph& graph, Value labels, Value logits) {
   DTG_TRY(check_both(graph, labels, logits, "accuracy"));
   DTG_TRY(check_order(graph, "accuracy", labels, logits));
+  DTG_TRY(check_numbered(graph, labels, logits, "accuracy"));
   const NameScope scope(graph, "accuracy");
   Build build(graph);
   return done(build, mean(build, build.cast(is_correct(build, labels, logits), DType::f32)), "accuracy");
@@ -124,6 +145,7 @@ Result<Value> accuracy(Graph& graph, Value labels, Value logits) {
 Result<Value> correct_count(Graph& graph, Value labels, Value logits) {
   DTG_TRY(check_both(graph, labels, logits, "count of correct predictions"));
   DTG_TRY(check_order(graph, "count of correct predictions", labels, logits));
+  DTG_TRY(check_numbered(graph, labels, logits, "count of correct predictions"));
   const NameScope scope(graph, "correct");
   Build build(graph);
   const Value ones = build.cast(is_correct(build, labels, logits), DType::i64);

@@ -164,6 +164,13 @@ Status Checkpoints::put_places(const RestoredSet& set, int64_t steps, Restored& 
     if (steps == 0) DTG_TRY(move(data_[i], *places[i]));
     else DTG_TRY(go_on(data_[i], *places[i], set.manifest.id, steps, restored));
   }
+  // Whoever forgot to add one would train with its first elements again, without a word.
+  for (const auto& [key, text] : set.manifest.metadata) {
+    const std::string_view name = std::string_view(key).substr(std::min(key.size(), std::string_view(kPlace).size()));
+    if (!key.starts_with(kPlace) || std::ranges::any_of(data_, [&](const Data& data) { return data.name == name; })) continue;
+    restored.notes.push_back("the set has the place of a data set \"" + std::string(name) +
+                             "\", and none of that name was added: what it gave before comes again");
+  }
   return {};
 }
 

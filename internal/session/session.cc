@@ -481,7 +481,7 @@ Status Session::end_job_now(int64_t timeout_ns) {
 
 // Who waits for a token may wait for somebody who is gone.
 Status Session::with_absentees(Status status) const {
-  if (status.code() != Code::deadline_exceeded) return status;
+  if (status.code() != Code::deadline_exceeded && status.code() != Code::cancelled) return status;
   const std::string gone = driver_->absentees();
   return gone.empty() ? status : Status(status.code(), status.message() + "; gone: " + gone, status.origin());
 }

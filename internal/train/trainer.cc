@@ -69,6 +69,7 @@ Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
   }
   DTG_TRY(check_values(graph, options.feeds, "make a trainer, feeds"));
   DTG_TRY(check_values(graph, options.outputs, "make a trainer, outputs"));
+  if (!options.loss.valid()) return invalid_argument("make a trainer: no loss is given; it is what training makes small");
   DTG_TRY(check_scalar(graph, options.loss, "make a trainer, loss"));
   if (options.train.valid()) DTG_TRY(check_train(*options.session, options.train.node()));
   if (options.training.valid()) {

@@ -25,6 +25,7 @@ struct Options {
   int64_t batch = 4;
   int32_t keep = 0, shards = 0, partial = 0;
   int64_t every_steps = 0, every_ns = 0;
+  bool adds_data = true;
 };
 
 // A model with dropout, its data in an order of its own each epoch, a session, and its checkpoints in a directory.
@@ -44,7 +45,7 @@ class Trainer {
     where.every_steps = options.every_steps;
     where.every_ns = options.every_ns;
     OK(dtg_checkpoint_open(model, session, &where, &checkpoint));
-    OK(dtg_checkpoint_add_data(checkpoint, "train", DTG_STRLEN, data));
+    if (options.adds_data) OK(dtg_checkpoint_add_data(checkpoint, "train", DTG_STRLEN, data));
   }
   ~Trainer() {
     dtg_error_release(dtg_checkpoint_wait(checkpoint, 0));
@@ -476,6 +477,21 @@ TEST_F(TrainingCheckpoint, ReshardedSetsRestoreToo) {
   EXPECT_EQ(straight.resume(), 0);
   for (int step = 0; step < 2; ++step) straight.step();
   EXPECT_EQ(resharded.values(), straight.values());
+}
+
+TEST_F(TrainingCheckpoint, DataThatWereForgottenAreTold) {
+  const std::string directory = fresh();
+  {
+    Trainer trainer(directory, {});
+    EXPECT_EQ(trainer.resume(), 0);
+    trainer.step();
+    OK(dtg_checkpoint_save(trainer.checkpoint, 1, 0));
+  }
+  Trainer again(directory, {});
+  EXPECT_EQ(again.resume_report().find("\"train\\\""), std::string::npos);
+  Trainer without(directory, {.adds_data = false});
+  const std::string report = without.resume_report();
+  EXPECT_NE(report.find("the place of a data set \\\"train\\\", and none of that name was added"), std::string::npos) << report;
 }
 
 TEST_F(TrainingCheckpoint, ArgumentsOutOfRange) {

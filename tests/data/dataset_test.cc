@@ -262,11 +262,25 @@ TEST(Dataset, ScaleAndCast) {
   auto later = must(make_cast(must(make_batch(must(make_slices(columns)), 3, true)), 1, DType::f32));
   ASSERT_TRUE(later->next(element).value());
   EXPECT_EQ(element[1].as<float>()[2], 9.0f);
-  const Tensor reals[] = {tensor<double>({5}, {1e30, -1e30, NAN, -2.9, 0.5})};
-  auto whole = must(make_batch(must(make_cast(must(make_slices(reals)), 0, DType::i32)), 5, true));
+  const Tensor reals[] = {tensor<double>({4}, {2147483647, -2147483648.0, -2.9, 0.5})};
+  auto whole = must(make_batch(must(make_cast(must(make_slices(reals)), 0, DType::i32)), 4, true));
   ASSERT_TRUE(whole->next(element).value());
-  EXPECT_EQ(std::vector<int32_t>(element[0].as<int32_t>(), element[0].as<int32_t>() + 5),
-            (std::vector<int32_t>{INT32_MAX, INT32_MIN, 0, -2, 0}));
+  EXPECT_EQ(std::vector<int32_t>(element[0].as<int32_t>(), element[0].as<int32_t>() + 4),
+            (std::vector<int32_t>{INT32_MAX, INT32_MIN, -2, 0}));
+}
+
+// What no whole number is becomes none: a label that is missing would be class 0.
+TEST(Dataset, ACastLosesNoValue) {
+  for (const double value : {1e30, -1e30, 2147483648.0, double{NAN}}) {
+    const Tensor reals[] = {tensor<double>({2}, {1, value})};
+    const Status status = make_cast(must(make_slices(reals)), 0, DType::i32).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << value;
+    EXPECT_NE(status.message().find("value 1 is "), std::string::npos) << status.message();
+    // Where elements are no rows of a table it is the element that is refused.
+    auto later = must(make_cast(must(make_batch(must(make_slices(reals)), 2, true)), 0, DType::i32));
+    Element element;
+    EXPECT_EQ(later->next(element).status().code(), Code::invalid_argument) << value;
+  }
 }
 
 TEST(Dataset, EveryByteIsScaledAsByDivision) {

@@ -309,6 +309,23 @@ TEST(Losses, RefuseWhatCannotBeMeant) {
   EXPECT_NE(std::string(sparse_softmax_cross_entropy(small.graph(), logits, floats).status().message()).find("look swapped"),
             std::string::npos);
   EXPECT_NE(std::string(accuracy(small.graph(), logits, numbers).status().message()).find("look swapped"), std::string::npos);
+  // Labels as a column are one for each row; a number for each row tells no classes apart.
+  const Value column = small.placeholder("column", DType::i64, {-1, 1}), lone = small.placeholder("lone", DType::f32, {-1, 1});
+  const Value three = small.placeholder("three", DType::i64, {-1}), rows = small.placeholder("rows", DType::f32, {-1, 3});
+  const Tensor some = good(Tensor::of<float>(Shape::of({4, 3}), std::span<const float>({9, 0, 0, 0, 9, 0, 0, 0, 9, 9, 0, 0})));
+  const Tensor right = good(Tensor::of<int64_t>(Shape::of({4, 1}), std::span<const int64_t>({0, 1, 2, 1})));
+  EXPECT_EQ(small.fetch(good(accuracy(small.graph(), column, rows)), {column, rows}, {right, some}).values<float>()[0], 0.75f);
+  EXPECT_EQ(small.fetch(good(correct_count(small.graph(), column, rows)), {column, rows}, {right, some}).int_at(0), 3);
+  EXPECT_NE(accuracy(small.graph(), column, lone).status().message().find("use the metric binary_accuracy"), std::string::npos);
+  EXPECT_NE(correct_count(small.graph(), rows, rows).status().message().find("numbers of classes"), std::string::npos);
+  // One label is not compared with all rows.
+  const Value share = good(accuracy(small.graph(), three, rows));
+  const Tensor one = good(Tensor::of<int64_t>(Shape::of({1}), std::span<const int64_t>({0})));
+  const Value feeds[] = {three, rows};
+  const Tensor* const given[] = {&one, &some};
+  Tensor fetched;
+  EXPECT_EQ(small.session().run({.feeds = feeds, .feed_tensors = given, .fetches = {&share, 1}, .targets = {}}, {&fetched, 1}).code(),
+            Code::invalid_argument);
   // That CTC takes logits may be said.
   const Value text = small.placeholder("text", DType::i32, {-1, 2});
   EXPECT_TRUE(loss(small.model(), {.kind = Loss::Kind::ctc, .from_logits = true}, text, deep, {}).ok());

@@ -231,7 +231,8 @@ DTG_ERR dtg_dataset_bucket_batch(dtg_dataset *dataset, size_t component, const i
                                  const int64_t *sizes, size_t num_sizes, int32_t drop_remainder, double padding) DTG_NOEXCEPT;
 /* Component `component` as float32, divided by `divisor` (255 for pixels), which is a float32 other than 0. Since 0.1. */
 DTG_ERR dtg_dataset_scale(dtg_dataset *dataset, size_t component, double divisor) DTG_NOEXCEPT;
-/* Component `component` as DTG_F32, DTG_F64, DTG_I32 or DTG_I64. Since 0.1. */
+/* Component `component` as DTG_F32, DTG_F64, DTG_I32 or DTG_I64; fractions are cut off. Errors: INVALID_ARGUMENT (NaN, or a value beyond
+ * the range, to whole numbers; here, or where an element is read). Since 0.1. */
 DTG_ERR dtg_dataset_cast(dtg_dataset *dataset, size_t component, dtg_dtype dtype) DTG_NOEXCEPT;
 /* Component `component` as float32, (x - shift) / scale for each feature along its last dimension, by the numbers that
  * dtg_dataset_fit_normalization found, on this data set or on another one: fit on what is trained on, apply to that and to everything else.

@@ -234,10 +234,11 @@ typedef struct dtg_fit_event {
  * is, and a warning. A rule that watches another value than before begins anew, with a warning; what early stopping has decided holds as
  * long as the rule would decide it. A rate that fell stays where it is, unless the optimizer has another `rate` than when the checkpoint
  * was saved: then that one holds, with a warning (Keras puts the checkpoint's over it). Their elements have as many components as there are
- * feeds, of the same types and shapes. Data that have a schema leave it in the model as its metadata "schema", unless there is one, which
- * then stays, with a warning where it means something else. Where model.dtg cannot be written at the end a warning says so now. Errors:
- * INVALID_ARGUMENT (data to validate with whose names have other numbers, whose columns are others or in another order, or whose label is
- * another than those to train on; names of classes that do not fit an output; a label of names, where no output tells so many apart),
+ * feeds, of the same types and shapes. Data that have a schema leave it in the model as its metadata "schema", unless there is one, of an
+ * earlier fit or of the file that the model was loaded from: then data to train on that mean something else are refused too, and
+ * dtg_model_set_metadata says that the model shall mean them. Where model.dtg cannot be written at the end a warning says so now. Errors:
+ * INVALID_ARGUMENT (data whose names have other numbers, whose columns are others or in another order, or whose label is
+ * another than the schema's, or than those to train on; names of classes that do not fit an output; a label of names, where no output tells so many apart),
  * FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that have another schema
  * than those which the checkpoint was made with, or other stages: give the new data a directory of its own; data that another fit reads;
  * dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
