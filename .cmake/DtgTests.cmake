@@ -198,8 +198,8 @@ endforeach()
 
 # ---- examples --------------------------------------------------------------------------------------------------------------
 foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
-  if(target STREQUAL "example_sync_worker")
-    continue()  # it is a part of a job, below
+  if(target MATCHES "^example_(sync_worker|elastic)$")
+    continue()  # a part of a job: tests/bindings runs them
   elseif(target MATCHES "^example_(digits|first_hour|fit|recipes|resume)$")
     dtg_add_test(${target} ${target} example "${PROJECT_SOURCE_DIR}/tests/data/digits.csv.gz")
   else()

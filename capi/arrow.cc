@@ -14,7 +14,7 @@ Result<CsvOptions> read_options(const dtg_arrow_options* given) {
   CsvOptions options;
   options.missing = missing_of(c.missing);
   options.label = text(c.label, c.label_len);
-  DTG_ASSIGN(options.columns, read_texts(c.columns, c.num_columns, "columns", "an entry of columns"));
+  DTG_ASSIGN(options.columns, read_columns(c.columns, c.num_columns));
   const std::string_view schema = text(c.schema, c.schema_len);
   if (!schema.empty()) DTG_TRY(read_csv_schema(schema, options));
   return options;

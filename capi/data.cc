@@ -83,7 +83,7 @@ Result<CsvOptions> read_csv_options(const dtg_csv_options* given) {
   options.missing = missing_of(c.missing);
   if (c.delimiter) options.delimiter = static_cast<char>(c.delimiter);
   options.label = text(c.label, c.label_len);
-  DTG_ASSIGN(options.columns, read_texts(c.columns, c.num_columns, "columns", "an entry of columns"));
+  DTG_ASSIGN(options.columns, read_columns(c.columns, c.num_columns));
   const std::string_view schema = text(c.schema, c.schema_len);
   if (!schema.empty()) DTG_TRY(read_csv_schema(schema, options));
   return options;
@@ -98,7 +98,7 @@ Result<JsonLinesOptions> read_json_lines_options(const dtg_json_lines_options* g
   options.skip_bad = c.skip_bad_rows != 0;
   options.table.missing = missing_of(c.missing);
   options.table.label = text(c.label, c.label_len);
-  DTG_ASSIGN(options.table.columns, read_texts(c.columns, c.num_columns, "columns", "an entry of columns"));
+  DTG_ASSIGN(options.table.columns, read_columns(c.columns, c.num_columns));
   const std::string_view schema = text(c.schema, c.schema_len);
   if (!schema.empty()) DTG_TRY(read_csv_schema(schema, options.table));
   return options;
@@ -141,6 +141,11 @@ Result<std::vector<std::string>> read_texts(const char* const* texts, size_t cou
     list.emplace_back(texts[i]);
   }
   return list;
+}
+
+Result<std::vector<std::string>> read_columns(const char* const* columns, size_t count) {
+  if (columns && count == 0) return invalid_argument("columns is given with 0 of them; name those to read, or give NULL for all");
+  return read_texts(columns, count, "columns", "an entry of columns");
 }
 
 Status check_field(const char* field, int32_t value, int32_t most) {
@@ -461,6 +466,11 @@ dtg_error* dtg_dataset_move_to(dtg_dataset* dataset, const int64_t* numbers, siz
   return with_dataset(dataset, [&](DatasetObject& object) -> Status {
     DTG_TRY(require(numbers, "numbers"));
     if (count == 0 || count > 1024) return invalid_argument("move a data set: a position of %zu numbers; give all of them", count);
+    for (size_t i = 0; i < count; ++i) {
+      if (numbers[i] >= 0) continue;
+      return invalid_argument("move a data set: number %zu of the position is %lld, and none is below 0; give a position as it was told", i,
+                              static_cast<long long>(numbers[i]));
+    }
     return object.reading.move_to({numbers[0], {numbers + 1, numbers + count}});
   });
 }

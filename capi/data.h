@@ -122,6 +122,8 @@ dtg_error* transform(dtg_dataset* handle, Fn&& fn) {
 
 // Texts that end with NUL; the names are those of the arguments.
 Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one);
+// Those to read of a table; NULL: all, which none are not.
+Result<std::vector<std::string>> read_columns(const char* const* columns, size_t count);
 // A number of an options struct, from 0 to `most`. `field` names struct and field.
 Status check_field(const char* field, int32_t value, int32_t most);
 // Of a DTG_MISSING_ constant.

@@ -63,10 +63,11 @@ Status check_used(const dtg_fit& c, bool validated) {
     double value;
     const char* needs;
   };
-  const char* const directory = c.directory ? nullptr : "a directory, in which a fit keeps what it writes";
-  const char* const board = c.directory && c.no_tensorboard ? "the curves for TensorBoard, which are switched off" : directory;
+  const bool kept = !text(c.directory, c.directory_len).empty();
+  const char* const directory = kept ? nullptr : "a directory, in which a fit keeps what it writes";
+  const char* const board = kept && c.no_tensorboard ? "the curves for TensorBoard, which are switched off" : directory;
   const char* const validation = validated ? nullptr : "data to validate with";
-  const char* const best = c.best ? nullptr : "the name of the value by which the best weights are kept";
+  const char* const best = !text(c.best, c.best_len).empty() ? nullptr : "the name of the value by which the best weights are kept";
   const Unused all[] = {{"checkpoint_steps", static_cast<double>(c.checkpoint_steps), directory},
                         {"the time between checkpoints", static_cast<double>(c.checkpoint_ns) * 1e-9, directory},
                         {"checkpoint_epochs", static_cast<double>(c.checkpoint_epochs), directory},
@@ -98,7 +99,6 @@ Result<Course::Options> read_fit(const dtg_fit* given, bool validated) {
   options.validation_steps = c.validation_steps;
   options.time_limit_ns = c.time_limit_ns;
   options.directory = text(c.directory, c.directory_len);
-  if (c.directory) DTG_TRY(read_path(c.directory, c.directory_len).status());
   options.checkpoint_steps = c.checkpoint_steps;
   options.checkpoint_ns = c.checkpoint_ns;
   options.checkpoint_epochs = number_or(c.checkpoint_epochs, 1);
@@ -108,9 +108,10 @@ Result<Course::Options> read_fit(const dtg_fit* given, bool validated) {
   options.board_steps = c.tensorboard_steps;
   options.histogram_epochs = c.histogram_epochs;
   DTG_ASSIGN(options.progress, read_enum(c.progress, ProgressTo::quiet, "where the progress is shown"));
-  if (c.best) {
-    if (!c.directory)
-      return invalid_argument("dtg_fit: `best` keeps the best weights in a file of the run's directory, and `directory` is NULL; set it");
+  if (!text(c.best, c.best_len).empty()) {
+    if (options.directory.empty())
+      return invalid_argument(
+          "dtg_fit: `best` keeps the best weights in a file of the run's directory, and `directory` is not given; set it");
     DTG_ASSIGN(options.best, read_watch(c.best, c.best_len, c.best_better, validated));
   }
   if (c.early_stopping) {

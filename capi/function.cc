@@ -42,6 +42,7 @@ dtg_error* dtg_function_begin(dtg_graph* outer, const char* name, size_t name_le
     DTG_TRY(require(body, "body"));
     DTG_ASSIGN(Ref<Graph> inside, Graph::create_inside(graph.graph));
     const std::string_view given = text(name, name_len);
+    DTG_TRY(check_name(given, "name"));
     inside->set_function_name(given.empty() ? "function" : given);
     return give(HandleType::graph, make_ref<GraphObject>(graph.runtime, std::move(inside)), body);
   });

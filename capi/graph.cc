@@ -364,9 +364,8 @@ dtg_error* dtg_graph_node_at(const dtg_graph* handle, size_t index, dtg_value* o
 
 dtg_error* dtg_graph_find(const dtg_graph* handle, const char* name, size_t name_len, dtg_value* out) noexcept {
   return with_graph(handle, [&](Graph& graph) -> Status {
-    DTG_TRY(require(name, "name"));
+    DTG_ASSIGN(const std::string_view wanted, read_name(name, name_len, "name"));
     DTG_TRY(require(out, "out"));
-    const std::string_view wanted = text(name, name_len);
     if (const NodeId id = graph.find(wanted); id != kNoNode) {
       *out = to_c(graph.value(id));
       return {};
@@ -435,6 +434,7 @@ dtg_error* dtg_value_shape(const dtg_graph* handle, dtg_value value, int64_t* di
 
 dtg_error* dtg_graph_push_name_scope(dtg_graph* handle, const char* name, size_t name_len) noexcept {
   return change_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(check_name(text(name, name_len), "name"));
     DTG_TRY(graph.check_name_scope(text(name, name_len)));
     graph.push_name_scope(text(name, name_len));
     return {};
@@ -445,6 +445,7 @@ dtg_error* dtg_graph_pop_name_scope(dtg_graph* handle) noexcept {
 }
 dtg_error* dtg_graph_push_device(dtg_graph* handle, const char* device, size_t device_len) noexcept {
   return change_graph(handle, [&](Graph& graph) -> Status {
+    DTG_TRY(check_name(text(device, device_len), "device"));
     DTG_ASSIGN(const DeviceName name, DeviceName::parse_spec(text(device, device_len)));
     graph.push_device(device && name.empty() ? "/" : name.text());
     return {};

@@ -54,6 +54,14 @@ inline Status require(const void* pointer, const char* what) {
   return pointer ? Status() : invalid_argument("%s is NULL; it must point to something", what);
 }
 
+// A name that must be given, whole.
+inline Result<std::string_view> read_name(const char* data, size_t length, const char* what) {
+  DTG_TRY(require(data, what));
+  const std::string_view given = text(data, length);
+  DTG_TRY(check_name(given, what));
+  return given;
+}
+
 // The path of a file. One that the system would cut at a NUL would be another file's.
 inline Result<std::string> read_path(const char* path, size_t length) {
   DTG_TRY(require(path, "path"));

@@ -54,7 +54,8 @@ dtg_error* with_writer(const dtg_event_writer* handle, Fn&& fn) {
 
 Status require_text(const char* data, size_t length, const char* what) {
   DTG_TRY(require(data, what));
-  return text(data, length).empty() ? invalid_argument("%s is empty", what) : Status();
+  const std::string_view given = text(data, length);
+  return given.empty() ? invalid_argument("%s is empty", what) : check_name(given, what);
 }
 
 // TensorBoard shows no file that holds bytes which are not UTF-8.
@@ -152,7 +153,7 @@ const char* dtg_weights_name(const dtg_weights* weights, size_t i) noexcept {
 dtg_error* dtg_weights_set_metadata(dtg_weights* weights, const char* key, size_t key_len, const char* value, size_t value_len) noexcept {
   return with_weights(weights, Owner::Use::change, [&](WeightsObject& object) -> Status {
     DTG_TRY(require_text(key, key_len, "key"));
-    DTG_TRY(require(value, "value"));
+    DTG_TRY(read_name(value, value_len, "value").status());
     auto& pairs = object.file.metadata;
     const auto at = std::ranges::find(pairs, text(key, key_len), &TextPairs::value_type::first);
     if (at != pairs.end()) at->second = text(value, value_len);

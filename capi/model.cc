@@ -163,8 +163,8 @@ dtg_error* dtg_model_variable(const dtg_model* model, size_t i, dtg_variable* ou
 
 dtg_error* dtg_model_find_variable(const dtg_model* model, const char* name, size_t name_len, dtg_variable* out) noexcept {
   return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
-    DTG_TRY(require(name, "name"));
-    const std::string wanted(text(name, name_len));
+    DTG_ASSIGN(const std::string_view given, read_name(name, name_len, "name"));
+    const std::string wanted(given);
     const NamedVariable* const found = object.model->find(wanted);
     if (!found) {
       return not_found("the model has no variable \"%s\": %s", wanted.c_str(),
@@ -192,9 +192,8 @@ dtg_error* dtg_model_init(dtg_model* model, dtg_value* out) noexcept {
 
 dtg_error* dtg_model_set_metadata(dtg_model* model, const char* key, size_t key_len, const char* value, size_t value_len) noexcept {
   return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
-    DTG_TRY(require(key, "key"));
+    DTG_ASSIGN(const std::string_view name, read_name(key, key_len, "key"));
     DTG_TRY(require(value, "value"));
-    const std::string_view name = text(key, key_len);
     if (name.empty() || name.starts_with("dtg.")) {
       return invalid_argument("metadata: the key is \"%s\"; give one that is not empty and does not begin with \"dtg.\"",
                               std::string(name).c_str());
@@ -206,9 +205,9 @@ dtg_error* dtg_model_set_metadata(dtg_model* model, const char* key, size_t key_
 
 dtg_error* dtg_model_metadata(const dtg_model* model, const char* key, size_t key_len, dtg_string** out) noexcept {
   return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
-    DTG_TRY(require(key, "key"));
+    DTG_ASSIGN(const std::string_view given, read_name(key, key_len, "key"));
+    const std::string wanted(given);
     DTG_TRY(require(out, "out"));
-    const std::string wanted(text(key, key_len));
     for (const auto& [name, value] : object.metadata) {
       if (name == wanted) return give(HandleType::string, make_ref<StringObject>(value), out);
     }

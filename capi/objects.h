@@ -2,6 +2,7 @@
 // around memory that the host lends), graphs. Owned by their handles; threads as the public headers say.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "base/ref.h"
@@ -78,6 +79,8 @@ Result<Ref<Runtime>> runtime_of(dtg_runtime* handle);
 
 // The value belongs to this graph and its node exists; a node without outputs is named by its output 0.
 Status check_owner(const Graph& graph, Value value);
+// None of them is there twice: one that is would be taken for one whose data do not fit. `list` is their name, `what` who wants them.
+Status check_apart(const Graph& graph, std::span<const Value> values, const char* what, const char* list);
 
 inline Value value_of(dtg_value value) { return Value(value.id); }
 inline dtg_value to_c(Value value) { return {value.id}; }

@@ -2,6 +2,8 @@
 // in internal/nn. One thread at a time uses a model.
 #include "dtg/optimizers.h"
 
+#include <algorithm>
+
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/nn.h"
@@ -11,13 +13,64 @@
 namespace dtg::capi {
 namespace {
 
-Result<VariableGradient> read_gradient(const Model& model, dtg_value handle, const dtg_gradient& given) {
+// What was given in place of a handle, if it is the value that one reads a variable by.
+std::string read_of(const Model& model, Value given) {
+  for (const NamedVariable& variable : model.variables()) {
+    if (given == variable.read) return ": it is what reads \"" + variable.name + "\"; give the `handle` of its dtg_variable";
+  }
+  return "; give the `handle` of its dtg_variable (dtg_model_variable)";
+}
+
+Result<VariableGradient> read_gradient(const Model& model, dtg_value handle, const dtg_gradient& given, size_t i) {
   for (const NamedVariable& variable : model.variables()) {
     if (!variable.has_handle(value_of(handle))) continue;
     return VariableGradient{variable,
                             {value_of(given.dense), value_of(given.values), value_of(given.indices), value_of(given.dense_shape)}};
   }
-  return invalid_argument("apply gradients: one of the handles is no variable of this model");
+  return invalid_argument("apply gradients: handles[%zu] is no variable of this model%s", i, read_of(model, value_of(handle)).c_str());
+}
+
+// What would do nothing was meant to do something, as momentum of an optimizer that has none.
+Status check_used(const dtg_optimizer& c, Optimizer::Kind kind) {
+  using Kind = Optimizer::Kind;
+  const auto is = [&](auto... kinds) { return ((kind == kinds) || ...); };
+  struct Number {
+    const char* name;
+    double value;
+    bool used;
+    const char* whose;
+  };
+  const Number numbers[] = {
+      {"momentum", c.momentum, is(Kind::momentum, Kind::rms_prop, Kind::lars), "DTG_OPT_MOMENTUM, DTG_OPT_RMSPROP and DTG_OPT_LARS"},
+      {"nesterov", static_cast<double>(c.nesterov), is(Kind::momentum, Kind::lars), "DTG_OPT_MOMENTUM and DTG_OPT_LARS"},
+      {"amsgrad", static_cast<double>(c.amsgrad), is(Kind::adam, Kind::adam_w), "DTG_OPT_ADAM and DTG_OPT_ADAMW"},
+      {"lazy", static_cast<double>(c.lazy), is(Kind::adam, Kind::adam_w), "DTG_OPT_ADAM and DTG_OPT_ADAMW"},
+      {"centered", static_cast<double>(c.centered), is(Kind::rms_prop), "DTG_OPT_RMSPROP"},
+      {"l1", c.l1, is(Kind::ftrl), "DTG_OPT_FTRL"},
+      {"l2", c.l2, is(Kind::ftrl), "DTG_OPT_FTRL; of others weight_decay is the like"},
+      {"l2_shrinkage", c.l2_shrinkage, is(Kind::ftrl), "DTG_OPT_FTRL"},
+      {"ftrl_beta", c.ftrl_beta, is(Kind::ftrl), "DTG_OPT_FTRL"},
+  };
+  for (const Number& each : numbers) {
+    if (each.value == 0 || each.used) continue;
+    return invalid_argument("optimizer %s: %s is %g and would do nothing: it is of %s; take such a kind, or leave it out",
+                            Optimizer::name_of(kind), each.name, each.value, each.whose);
+  }
+  return {};
+}
+
+// These stand around an update of given gradients.
+Status check_unclipped(const Optimizer& optimizer) {
+  const std::pair<const char*, double> limits[] = {
+      {"clip_norm", optimizer.clip_norm}, {"clip_each_norm", optimizer.clip_each_norm}, {"clip_value", optimizer.clip_value}};
+  for (const auto& [name, limit] : limits) {
+    if (limit == 0) continue;
+    return invalid_argument(
+        "apply gradients: %s is %g and would do nothing: gradients are applied as they are given; clip them before, or let "
+        "dtg_nn_minimize do it",
+        name, limit);
+  }
+  return {};
 }
 
 std::vector<Value> values_of(const dtg_value* given, size_t count) {
@@ -44,6 +97,8 @@ std::vector<std::string> words_of(std::string_view list) {
 Status read_surroundings(const dtg_optimizer& c, Optimizer* optimizer) {
   DTG_TRY(require_array(c.undecayed, c.num_undecayed, "undecayed"));
   DTG_TRY(require_array(c.variables, c.num_variables, "variables"));
+  if (c.variables && c.num_variables == 0)
+    return invalid_argument("dtg_optimizer: `variables` is given with 0 of them; list what is to be trained, or give NULL for all");
   optimizer->undecayed = values_of(c.undecayed, c.num_undecayed);
   optimizer->variables = values_of(c.variables, c.num_variables);
   optimizer->undecayed_names = words_of(text(c.undecayed_names, c.undecayed_names_len));
@@ -91,6 +146,7 @@ Result<Optimizer> read_optimizer(const dtg_optimizer* given) {
   dtg_optimizer c = DTG_OPTIMIZER_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_optimizer), "dtg_optimizer", &c));
   DTG_ASSIGN(const Optimizer::Kind kind, read_enum(c.kind, Optimizer::Kind::adafactor, "kind of optimizer"));
+  DTG_TRY(check_used(c, kind));
   Optimizer optimizer = Optimizer::of(kind);
   optimizer.nesterov = c.nesterov != 0;
   optimizer.learning_rate = value_of(c.learning_rate);
@@ -124,9 +180,19 @@ Result<Optimizer> read_optimizer(const dtg_optimizer* given) {
 Result<std::vector<VariableGradient>> read_gradients(Model& model, const dtg_value* handles, const dtg_gradient* gradients, size_t count) {
   DTG_TRY(require_array(handles, count, "handles"));
   DTG_TRY(require_array(gradients, count, "gradients"));
+  if (count == 0) {
+    return invalid_argument(
+        "apply gradients: there are none; give the handle and the gradient, of a loss, of each variable that is to move");
+  }
   std::vector<VariableGradient> list;
   for (size_t i = 0; i < count; ++i) {
-    DTG_ASSIGN(VariableGradient each, read_gradient(model, handles[i], gradients[i]));
+    DTG_ASSIGN(VariableGradient each, read_gradient(model, handles[i], gradients[i], i));
+    const auto is_same = [&](const VariableGradient& other) { return other.variable.handle == each.variable.handle; };
+    if (const auto same = std::ranges::find_if(list, is_same); same != list.end())
+      return invalid_argument(
+          "apply gradients: handles[%zu] and handles[%zu] are one variable, \"%s\", which would be moved twice; add up its "
+          "gradients, or leave one out",
+          static_cast<size_t>(same - list.begin()), i, each.variable.name.c_str());
     list.push_back(std::move(each));
   }
   DTG_TRY(add_following(model, 0, &list));
@@ -151,7 +217,7 @@ dtg_error* dtg_nn_apply_gradients(dtg_model* model, const dtg_optimizer* optimiz
                                   size_t num_gradients, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(Optimizer settings, read_optimizer(optimizer));
-    settings.clip_norm = settings.clip_each_norm = settings.clip_value = 0;
+    DTG_TRY(check_unclipped(settings));
     DTG_ASSIGN(const std::vector<VariableGradient> list, read_gradients(m, handles, gradients, num_gradients));
     DTG_ASSIGN(const NodeId train, apply_gradients(m, settings, list));
     return m.graph().value(train);

@@ -1,6 +1,7 @@
 // dtg/runtime.h: makes runtimes, keeps the default one of the process, and gives out metrics and traces. Any thread.
 #include "dtg/runtime.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -40,6 +41,17 @@ Result<Ref<Runtime>> runtime_of(dtg_runtime* handle) {
 Status check_owner(const Graph& graph, Value value) {
   const bool bare = value.valid() && value.tag() == graph.tag() && value.node() < graph.node_count() && value.output() == 0;
   return bare ? Status() : graph.check(value);
+}
+
+Status check_apart(const Graph& graph, std::span<const Value> values, const char* what, const char* list) {
+  for (size_t i = 1; i < values.size(); ++i) {
+    const auto end = values.begin() + static_cast<ptrdiff_t>(i), first = std::find(values.begin(), end, values[i]);
+    if (first == end) continue;
+    DTG_TRY(check_owner(graph, values[i]).with_context(what));
+    return invalid_argument("%s: %s %td and %zu are both \"%s\"; each component of the data goes to one of its own", what, list,
+                            first - values.begin(), i, graph.value_name(values[i]).c_str());
+  }
+  return {};
 }
 
 namespace {

@@ -155,6 +155,8 @@ Result<std::vector<std::string>> find_classes(const ModelObject& object, const s
     return not_found("classes: the model has names for %zu, and \"%s\" is %s%s, which does not tell so many apart", all, output.c_str(),
                      info ? dtype_name(info->dtype) : "a target", info ? info->shape.text().c_str() : "");
   }
+  const std::string unknown = output.empty() ? "" : unknown_classes(object.metadata, object.endpoints);
+  if (!unknown.empty()) return not_found("classes: nobody has named those of \"%s\"; %s", output.c_str(), unknown.c_str());
   return not_found("classes: nobody has named those of the model: keep the schema of the training data as its metadata \"schema\", which a "
                    "fit does by itself where the label is of names, or set the names, before it is saved");
 }
@@ -211,9 +213,9 @@ dtg_error* dtg_model_load(dtg_runtime* runtime, const char* path, size_t path_le
 
 dtg_error* dtg_model_endpoint(const dtg_model* model, const char* name, size_t name_len, dtg_value* out) noexcept {
   return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
-    DTG_TRY(require(name, "name"));
+    DTG_ASSIGN(const std::string_view wanted, read_name(name, name_len, "name"));
     DTG_TRY(require(out, "out"));
-    DTG_ASSIGN(const Endpoint* const endpoint, find_endpoint(object, text(name, name_len)));
+    DTG_ASSIGN(const Endpoint* const endpoint, find_endpoint(object, wanted));
     *out = to_c(endpoint->value);
     return {};
   });
@@ -230,6 +232,7 @@ dtg_error* dtg_model_set_classes(dtg_model* model, const char* output, size_t ou
     }
     DTG_ASSIGN(const std::string words, class_list(list));
     const std::string name(text(output, output_len));
+    DTG_TRY(check_name(name, "output"));
     DTG_TRY(name.empty() ? check_new_classes(object, words) : check_new_classes(object, name, words));
     set_metadata(object, classes_key(name), words);
     return {};

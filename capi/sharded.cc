@@ -49,8 +49,8 @@ Status answer_sharded(const Model& model, const ShardedVariable& variable, dtg_s
 }
 
 Result<ShardedVariable> find(const Model& model, const char* name, size_t length) {
-  DTG_TRY(require(name, "name"));
-  return find_sharded(model, text(name, length));
+  DTG_ASSIGN(const std::string_view wanted, read_name(name, length, "name"));
+  return find_sharded(model, wanted);
 }
 
 Status add(ModelObject& object, const dtg_variable_spec* spec, const dtg_partitioner* given, dtg_sharded* out) {

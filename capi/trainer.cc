@@ -2,13 +2,12 @@
 // the host run between two pulls, with no turn taken. One thread at a time; stop from any.
 #include "dtg/trainer.h"
 
-#include "capi/data.h"
+#include "capi/data_meaning.h"
 #include "capi/fit_options.h"
 #include "capi/guard.h"
 #include "capi/losses.h"
 #include "capi/model.h"
 #include "capi/nn.h"
-#include "session/class_names.h"
 #include "train/course.h"
 
 namespace dtg::capi {
@@ -48,8 +47,9 @@ class TrainerObject final : public RefCounted {
   uint64_t tellings = 0;
   Ref<DatasetObject> data, validation;  // of the course; before it, so that they outlive it
   std::unique_ptr<Course> course;
-  Element element;  // of a single step
-  Record values;    // that the host was lent last
+  std::string trained;  // the stages of the data of the last fit
+  Element element;      // of a single step
+  Record values;        // that the host was lent last
 };
 
 static_assert(static_cast<int>(Course::Kind::begin) == DTG_FIT_BEGIN && static_cast<int>(Course::Kind::step) == DTG_FIT_STEP);
@@ -130,6 +130,7 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
   return use_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     Trainer::Options options;
     DTG_ASSIGN(options.feeds, read_values(c.feeds, c.num_feeds, "feeds"));
+    DTG_TRY(check_apart(object.model->graph(), options.feeds, "make a trainer", "feeds"));
     DTG_ASSIGN(options.outputs, read_values(c.outputs, c.num_outputs, "outputs"));
     options.inputs = c.num_inputs ? c.num_inputs : 1;
     if (c.output_names && c.num_outputs == 0)
@@ -184,37 +185,6 @@ Status start(TrainerObject& object, Course::Options options) {
   return {};
 }
 
-// Other data mean the same by their numbers only as they are read by the schema of the data trained on.
-Status check_meaning(const DatasetObject& data, const char* what, std::string_view schema, const char* whose) {
-  const std::string why = schemas_differ(schema, data.reading.schema());
-  if (why.empty()) return {};
-  return invalid_argument("%s: %s %s; read it with that schema, so that its numbers mean the same", what, why.c_str(), whose);
-}
-
-const std::string* schema_of(const TrainerObject& object) {
-  const auto at = std::ranges::find(object.model->metadata, kSchemaKey, [](const auto& pair) -> std::string_view { return pair.first; });
-  return at != object.model->metadata.end() ? &at->second : nullptr;
-}
-
-// So that whoever loads the model knows what its numbers mean. A schema that is there stays: it is the host's, or came with the weights.
-Status keep_schema(TrainerObject& object) {
-  DTG_TRY(check_classes(object.trainer->model().graph(), object.model->metadata, object.trainer->endpoints()).with_context("fit"));
-  if (object.validation) {
-    DTG_TRY(check_meaning(*object.validation, "fit, data to validate with", object.data->reading.schema(),
-                          "the schema of the data to train on"));
-  }
-  if (object.data->reading.schema().empty()) return {};
-  const std::string* const there = schema_of(object);
-  if (!there) {
-    set_metadata(*object.model, kSchemaKey, object.data->reading.schema());
-    return {};
-  }
-  const Status differs = check_meaning(*object.data, "data to train on", *there, "the schema that the model has kept, which stays");
-  LogSink* const log = object.model->graph->runtime->seams().log;
-  if (!differs.ok() && log) log->write(LogLevel::warn, "fit", differs.message());
-  return {};
-}
-
 Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, const dtg_fit* how) {
   if (object.in_fit.load()) return failed_precondition("begin a fit: the trainer is in the middle of one, which has called this function");
   const Held<DatasetObject> train(data, HandleType::dataset);
@@ -241,7 +211,8 @@ Status begin(TrainerObject& object, dtg_dataset* data, dtg_dataset* validation, 
       return reading(tested, [&]() -> Status {
         object.data = Ref<DatasetObject>::share(train.get());
         if (tested) object.validation = Ref<DatasetObject>::share(tested);
-        DTG_TRY(keep_schema(object));
+        DTG_TRY(keep_schema(*object.model, *object.trainer, *object.data, tested));
+        object.trained = train->reading.text();
         options.metadata = object.model->metadata;
         Status started = start(object, std::move(options));
         if (!started.ok()) give_up(object);
@@ -399,10 +370,9 @@ Status train_step(TrainerObject& object, const dtg_tensor* const* tensors, size_
   return {};
 }
 
-Status make_ready(TrainerObject& object, const DatasetObject& data, const char* attempted) {
+Status make_ready(TrainerObject& object, const DatasetObject& data, Use use) {
   return building(object, [&]() -> Status {
-    const std::string* const schema = schema_of(object);
-    if (schema) DTG_TRY(check_meaning(data, attempted, *schema, "the schema that the model has kept"));
+    DTG_TRY(check_use(*object.model, data, use, object.trained));
     return object.trainer->give_first_values();
   });
 }
@@ -414,9 +384,12 @@ Status evaluate(TrainerObject& object, DatasetObject& data, int64_t steps, Cance
   DTG_TRY(data.check_apart("evaluate"));
   if (steps < 0)
     return invalid_argument("evaluate: %lld steps; give a positive number, or 0 for all of the data", static_cast<long long>(steps));
-  DTG_TRY(make_ready(object, data, "evaluate"));
+  DTG_TRY(make_ready(object, data, Use::evaluate));
   object.values.clear();
-  DTG_TRY(reading(&data, [&] { return object.trainer->evaluate(data.reading, steps, cancellation, "", object.values); }));
+  std::string ill;
+  DTG_TRY(reading(&data, [&] { return object.trainer->evaluate(data.reading, steps, cancellation, "", object.values, ill); }));
+  LogSink* const log = object.model->graph->runtime->seams().log;
+  if (!ill.empty() && log) log->write(LogLevel::warn, "trainer", "evaluate: " + ill);
   answer = DTG_FIT_EVENT_INIT;
   answer.struct_size = out->struct_size;
   answer.kind = DTG_FIT_VALIDATION;
@@ -449,9 +422,10 @@ Status predict(TrainerObject& object, DatasetObject& data, Cancellation* cancell
   DTG_TRY(require_array(outputs, num_outputs, "outputs"));
   DTG_TRY(data.check_apart("predict"));
   if (num_outputs != object.trainer->output_count()) {
-    return invalid_argument("predict: room for %zu outputs, of which the trainer has %zu", num_outputs, object.trainer->output_count());
+    return invalid_argument("predict: room for %zu outputs, of which the trainer has %zu%s", num_outputs, object.trainer->output_count(),
+                            object.trainer->output_count() == 0 ? "; set `outputs` where it is made" : "");
   }
-  DTG_TRY(make_ready(object, data, "predict"));
+  DTG_TRY(make_ready(object, data, Use::predict));
   return reading(&data, [&]() -> Status {
     DTG_ASSIGN(std::vector<Tensor> joined, object.trainer->predict(data.reading, cancellation));
     return give_outputs(std::move(joined), outputs);
@@ -482,8 +456,8 @@ dtg_error* dtg_trainer_session(const dtg_trainer* trainer, dtg_session** out) no
 
 dtg_error* dtg_trainer_add_metric(dtg_trainer* trainer, const char* name, size_t name_len, const dtg_metric_values* metric) noexcept {
   return with_trainer(trainer, [&](TrainerObject& object) -> Status {
-    DTG_TRY(require(name, "name"));
-    return add_metric(object, text(name, name_len), metric);
+    DTG_ASSIGN(const std::string_view called, read_name(name, name_len, "the name of the metric"));
+    return add_metric(object, called, metric);
   });
 }
 

@@ -84,13 +84,13 @@ dtg_error* dtg_checkpoint_add_data(dtg_checkpoint* checkpoint, const char* name,
   return guard([&]() -> Status {
     const Held<CheckpointObject> held(checkpoint, HandleType::checkpoint);
     DTG_TRY(held.status());
-    DTG_TRY(require(name, "name"));
+    DTG_ASSIGN(const std::string_view called, read_name(name, name_len, "name"));
     const Held<DatasetObject> data(dataset, HandleType::dataset);
     DTG_TRY(data.status());
     DTG_TRY(data->broken);
     DTG_TRY(data->check_apart("keep the place of a data set"));
     const auto owner = Ref<DatasetObject>::share(data.get());
-    return held->checkpoints->add_data(std::string(text(name, name_len)), owner->reading, owner);
+    return held->checkpoints->add_data(std::string(called), owner->reading, owner);
   });
 }
 
@@ -108,6 +108,7 @@ dtg_error* dtg_checkpoint_restore(dtg_checkpoint* checkpoint, const char* set, s
   return guard([&]() -> Status {
     const Held<CheckpointObject> held(checkpoint, HandleType::checkpoint);
     DTG_TRY(held.status());
+    DTG_TRY(check_name(text(set, set_len), "set"));
     DTG_ASSIGN(const Checkpoints::Restored restored, held->checkpoints->restore(std::string(text(set, set_len))));
     return answer(restored, step, report);
   });

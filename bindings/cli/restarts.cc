@@ -78,4 +78,9 @@ std::string seconds_text(std::chrono::steady_clock::duration time) {
   return text;
 }
 
+void Restarts::call_off() {
+  deaths_.back().restarted = false;
+  verdict_ = "not started again after all: the launch is ending";
+}
+
 }  // namespace dtg::cli

@@ -43,6 +43,8 @@ class Restarts {
   const std::vector<Death>& deaths() const { return deaths_; }
   // How often it was to be started again.
   int64_t count() const;
+  // It is not started again after all, as the launch ends.
+  void call_off();
 
  private:
   Clock::duration pause();

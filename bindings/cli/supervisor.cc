@@ -191,6 +191,10 @@ std::string Supervisor::gone_for_good() const {
 void Supervisor::ask_to_end(int number, Phase next) {
   for (const auto& task : tasks_) {
     if (task->child.running()) task->asked_to_end = true, task->child.signal(number);
+    if (task->waits()) {
+      task->restarts.call_off();
+      screen_.say(task->what->name() + " is " + task->restarts.verdict());
+    }
     task->due = Clock::time_point::max();
   }
   phase_ = next;

@@ -113,7 +113,7 @@ def count(op):
 def body(op):
     lines = []
     if op.optional:
-        lines.append("given := last(attrs)")
+        lines.append("given := onlyOf(g, attrs)")
     arguments = [f'"{op.name}"', inputs(op)]
     for attr in op.required:
         arguments.append(f'{MAKERS[attr.kind]}("{attr.name}", {local(attr.name)}{"..." if is_list(attr) else ""})')

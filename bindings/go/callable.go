@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-var callableKind = &kind{"callable", func(p unsafe.Pointer) { C.dtg_callable_release((*C.dtg_callable)(p)) }}
+var callableKind = &kind{"callable", "Session.Prepare", func(p unsafe.Pointer) { C.dtg_callable_release((*C.dtg_callable)(p)) }}
 
 // Signature is what a Callable is asked every time.
 type Signature struct {

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-var checkpointKind = &kind{"checkpoint", func(p unsafe.Pointer) { C.dtg_checkpoint_release((*C.dtg_checkpoint)(p)) }}
+var checkpointKind = &kind{"checkpoint", "Model.Checkpoint", func(p unsafe.Pointer) { C.dtg_checkpoint_release((*C.dtg_checkpoint)(p)) }}
 
 // CheckpointOptions are those of Model.Checkpoint. Zero is the default of every field.
 type CheckpointOptions struct {
@@ -69,7 +69,10 @@ type CheckpointStatus struct {
 
 // Checkpoint opens checkpoints of m as it is in s, in a directory of sets. Touches no file. Errors: InvalidArgument.
 func (m *Model) Checkpoint(s *Session, directory string, options ...CheckpointOptions) (*Checkpoint, error) {
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return nil, err
+	}
 	var p pins
 	defer p.Unpin()
 	c := &C.dtg_checkpoint_options{struct_size: C.sizeof_dtg_checkpoint_options, keep: C.int32_t(o.Keep), shards: C.int32_t(o.Shards),
@@ -77,7 +80,7 @@ func (m *Model) Checkpoint(s *Session, directory string, options ...CheckpointOp
 	c.directory, c.directory_len = p.text(directory)
 	c.names, c.names_len = p.text(namesJSON(o.Names))
 	var out *C.dtg_checkpoint
-	err := m.withSession(s, func(model *C.dtg_model, session *C.dtg_session) *C.dtg_error {
+	err = m.withSession(s, func(model *C.dtg_model, session *C.dtg_session) *C.dtg_error {
 		return C.dtg_checkpoint_open(model, session, c, &out)
 	})
 	if err != nil {
@@ -150,7 +153,8 @@ func (k *Checkpoint) restored(call func(*C.dtg_checkpoint, **C.dtg_string) *C.dt
 	return at, err
 }
 
-// Reached tells that training is at step; call it after each. True: a save was due, its values are taken, and it is being written. What the
+// Reached tells that training is at step; call it after each. Where the model counts its steps itself (GlobalStep, which optimizers make),
+// a set is named by that count, and Resume gives it, here and in Save and BeginSave; step only says whether a save is due by EverySteps. True: a save was due, its values are taken, and it is being written. What the
 // disk refuses is no error here: Wait and Status tell it.
 func (k *Checkpoint) Reached(step int64) (bool, error) {
 	var began C.int32_t
@@ -158,7 +162,8 @@ func (k *Checkpoint) Reached(step int64) (bool, error) {
 	return began != 0, err
 }
 
-// Save saves now and waits until the set is on the disk, or ctx ends; then it goes on. Errors: ResourceExhausted (how much is needed, how
+// Save saves now and waits until the set is on the disk, or ctx ends; then it goes on. The model's own count of steps, where it has one, goes
+// before step, as in Reached. Errors: ResourceExhausted (how much is needed, how
 // much is free), FailedPrecondition, those of the disk; the sets that are there stay as they were.
 func (k *Checkpoint) Save(ctx context.Context, step int64) error {
 	if err := given(ctx); err != nil {

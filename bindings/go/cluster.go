@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-var clusterKind = &kind{"cluster", func(p unsafe.Pointer) { C.dtg_cluster_release((*C.dtg_cluster)(p)) }}
+var clusterKind = &kind{"cluster", "ParseCluster or ClusterFromTFConfig", func(p unsafe.Pointer) { C.dtg_cluster_release((*C.dtg_cluster)(p)) }}
 
 // Cluster says which jobs there are and where their tasks listen.
 type Cluster struct{ handle }

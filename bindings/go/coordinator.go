@@ -13,9 +13,9 @@ import (
 )
 
 var (
-	coordinatorKind = &kind{"coordinator", func(p unsafe.Pointer) { C.dtg_coordinator_release((*C.dtg_coordinator)(p)) }}
-	closureKind     = &kind{"closure", func(p unsafe.Pointer) { C.dtg_closure_release((*C.dtg_closure)(p)) }}
-	remoteValueKind = &kind{"remote value", func(p unsafe.Pointer) { C.dtg_remote_value_release((*C.dtg_remote_value)(p)) }}
+	coordinatorKind = &kind{"coordinator", "Session.NewCoordinator", func(p unsafe.Pointer) { C.dtg_coordinator_release((*C.dtg_coordinator)(p)) }}
+	closureKind     = &kind{"closure", "Coordinator.Prepare", func(p unsafe.Pointer) { C.dtg_closure_release((*C.dtg_closure)(p)) }}
+	remoteValueKind = &kind{"remote value", "Coordinator.Schedule", func(p unsafe.Pointer) { C.dtg_remote_value_release((*C.dtg_remote_value)(p)) }}
 )
 
 // CoordinatorOptions are the settings of a coordinator; zero is the default of each.

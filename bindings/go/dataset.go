@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-var datasetKind = &kind{"dataset", func(p unsafe.Pointer) { C.dtg_dataset_release((*C.dtg_dataset)(p)) }}
+var datasetKind = &kind{"dataset", "DatasetCSV or another source", func(p unsafe.Pointer) { C.dtg_dataset_release((*C.dtg_dataset)(p)) }}
 
 // Dataset begins with a source; each transform is added to what is there, in the order of the calls, and gives the data set
 // itself. The first error sticks, with the line of the program that met it: Err tells it, and so does Next.
@@ -108,13 +108,13 @@ func DatasetCSV(path string, options ...CSVOptions) *Dataset {
 
 // DatasetCSV is the same with the memory limit of r.
 func (r *Runtime) DatasetCSV(path string, options ...CSVOptions) *Dataset {
-	o := last(options)
 	var p pins
 	defer p.Unpin()
+	o := pinnedOnly(&p, options)
 	c := &C.dtg_csv_options{struct_size: C.sizeof_dtg_csv_options, header: C.int32_t(o.Header), missing: C.int32_t(o.Missing),
 		delimiter: C.int32_t(o.Delimiter)}
 	c.label, c.label_len = p.text(o.Label)
-	c.columns, c.num_columns = p.cstrings(o.Columns)
+	c.columns, c.num_columns = p.columns(o.Columns)
 	c.schema, c.schema_len = p.text(o.Schema)
 	return r.dataset(p.err, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
 		data, length := chars(path)

@@ -84,7 +84,7 @@ func ended(ctx context.Context, err error, deadlineOfContext bool) error {
 	return err
 }
 
-// late is the same error, as one whose time is over.
+// late is the same error, as one whose time is over: nobody has cancelled the run but the clock.
 func late(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -92,6 +92,7 @@ func late(err error) error {
 	}
 	over := *e
 	over.Code = DeadlineExceeded
+	over.Message = strings.Replace(over.Message, "was cancelled by its caller", "was ended at the deadline of its context", 1)
 	return &over
 }
 

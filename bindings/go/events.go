@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-var writerKind = &kind{"event writer", func(p unsafe.Pointer) { C.dtg_event_writer_release((*C.dtg_event_writer)(p)) }}
+var writerKind = &kind{"event writer", "OpenEventWriter", func(p unsafe.Pointer) { C.dtg_event_writer_release((*C.dtg_event_writer)(p)) }}
 
 // EventWriterOptions are those of OpenEventWriter. Zero is the default of every field.
 type EventWriterOptions struct {
@@ -28,7 +28,10 @@ func OpenEventWriter(directory string, options ...EventWriterOptions) (*EventWri
 	if err := loaded(); err != nil {
 		return nil, err
 	}
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return nil, err
+	}
 	c := &C.dtg_event_writer_options{struct_size: C.sizeof_dtg_event_writer_options, flush_every_ns: nanoseconds(o.FlushEvery),
 		resumed_at_step: C.int64_t(o.ResumedAtStep)}
 	data, length := chars(directory)

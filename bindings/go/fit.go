@@ -219,7 +219,11 @@ func fitEventOf(c *C.dtg_fit_event) FitEvent {
 // and of Session.Run.
 func (t *Trainer) Events(ctx context.Context, data, validation *Dataset, options ...Fit) iter.Seq2[FitEvent, error] {
 	return func(yield func(FitEvent, error) bool) {
-		watch, err := t.begin(ctx, data, validation, last(options))
+		how, err := only(options)
+		var watch *cancelling
+		if err == nil {
+			watch, err = t.begin(ctx, data, validation, how)
+		}
 		if err != nil {
 			if given(ctx) == nil {
 				err = ended(ctx, err, false)
@@ -316,7 +320,10 @@ func (c *FitCallbacks) tell(event FitEvent) error {
 // Fit is the loop over Events, with a call of the program for each. Errors: those of Events, and of the callbacks. Semantics:
 // keras.Model.fit.
 func (t *Trainer) Fit(ctx context.Context, data, validation *Dataset, options Fit, callbacks ...FitCallbacks) error {
-	told := last(callbacks)
+	told, err := only(callbacks)
+	if err != nil {
+		return err
+	}
 	for event, err := range t.Events(ctx, data, validation, options) {
 		if err == nil {
 			err = told.tell(event)

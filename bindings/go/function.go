@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-var functionKind = &kind{"function", func(p unsafe.Pointer) { C.dtg_function_release((*C.dtg_function)(p)) }}
+var functionKind = &kind{"function", "Graph.Function", func(p unsafe.Pointer) { C.dtg_function_release((*C.dtg_function)(p)) }}
 
 // Body builds what a function does: b is a graph of its own, v the function's arguments, and the answer its results. Values of the
 // graphs around may be used as they are. b is closed when the body returns; errors of b become errors of the graph around.

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-var graphKind = &kind{"graph", func(p unsafe.Pointer) { C.dtg_graph_release((*C.dtg_graph)(p)) }}
+var graphKind = &kind{"graph", "NewGraph", func(p unsafe.Pointer) { C.dtg_graph_release((*C.dtg_graph)(p)) }}
 
 // Value is one output of one node of one graph; it also names the node where a node is asked for (targets, controls). The zero
 // Value is invalid: it stands for what was not given.
@@ -70,7 +70,7 @@ func (g *Graph) state() *graphState {
 	case g == nil:
 		return &graphState{err: invalid("the graph is nil; make one first")}
 	case g.graphState == nil:
-		return &graphState{err: invalid("this is not an open graph: it was closed")}
+		return &graphState{err: graphKind.absent()}
 	}
 	return g.graphState
 }

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-var groupKind = &kind{"group", func(p unsafe.Pointer) { C.dtg_group_release((*C.dtg_group)(p)) }}
+var groupKind = &kind{"group", "Server.JoinGroup", func(p unsafe.Pointer) { C.dtg_group_release((*C.dtg_group)(p)) }}
 
 // Reduction is what is made of the ranks' elements.
 type Reduction int32
@@ -49,7 +49,10 @@ func (s *Server) JoinGroup(options ...GroupOptions) (*Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return nil, err
+	}
 	var p pins
 	defer p.Unpin()
 	c := &C.dtg_group_options{struct_size: C.sizeof_dtg_group_options, join_timeout_ns: nanoseconds(o.JoinTimeout),

@@ -14,15 +14,22 @@ import (
 	"unsafe"
 )
 
-// kind is a type of object: its name, as in the library's messages, and how a reference is dropped.
+// kind is a type of object: its name, as in the library's messages, what makes one, and how a reference is dropped.
 type kind struct {
 	name    string
+	maker   string
 	release func(unsafe.Pointer)
 }
 
-// handle holds one reference of an object of the library. Zero: closed.
+// absent is the error of a zero object, which nobody has opened.
+func (k *kind) absent() error {
+	return invalid("this is not an open %s: it was never opened; make one with %s", k.name, k.maker)
+}
+
+// handle holds one reference of an object of the library. Zero: never opened.
 type handle struct {
 	pointer atomic.Pointer[byte]
+	opened  atomic.Bool
 	net     runtime.Cleanup
 }
 
@@ -41,6 +48,7 @@ func (h *handle) open(k *kind, pointer unsafe.Pointer) {
 }
 
 func (h *handle) openMade(k *kind, pointer unsafe.Pointer, made *stack) {
+	h.opened.Store(true)
 	h.pointer.Store((*byte)(pointer))
 	h.net = runtime.AddCleanup(h, caught, leak{k, pointer, made})
 }
@@ -61,6 +69,9 @@ func (h *handle) get(k *kind) (unsafe.Pointer, error) {
 	}
 	if pointer := h.pointer.Load(); pointer != nil {
 		return unsafe.Pointer(pointer), nil
+	}
+	if !h.opened.Load() {
+		return nil, k.absent()
 	}
 	return nil, invalid("this is not an open %s: it was closed", k.name)
 }

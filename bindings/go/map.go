@@ -34,21 +34,25 @@ type MapOptions struct {
 //
 //	data.Map(func(b *dtg.Graph, x []dtg.Value) []dtg.Value { return []dtg.Value{b.Mul(x[0], x[0]), x[1]} }, dtg.MapOptions{Parallel: -1})
 func (d *Dataset) Map(body Body, options ...MapOptions) *Dataset {
-	return d.apply("map", body, last(options), func(p *C.dtg_dataset, f *C.dtg_function, o *C.dtg_map_options) *C.dtg_error {
+	return d.apply("map", body, options, func(p *C.dtg_dataset, f *C.dtg_function, o *C.dtg_map_options) *C.dtg_error {
 		return C.dtg_dataset_map(p, f, o)
 	})
 }
 
 // Filter keeps the elements for which body, which gives one bool, gives true. Else as Map. Semantics: Dataset.filter.
 func (d *Dataset) Filter(body Body, options ...MapOptions) *Dataset {
-	return d.apply("filter", body, last(options), func(p *C.dtg_dataset, f *C.dtg_function, o *C.dtg_map_options) *C.dtg_error {
+	return d.apply("filter", body, options, func(p *C.dtg_dataset, f *C.dtg_function, o *C.dtg_map_options) *C.dtg_error {
 		return C.dtg_dataset_filter(p, f, o)
 	})
 }
 
-func (d *Dataset) apply(name string, body Body, o MapOptions,
+func (d *Dataset) apply(name string, body Body, options []MapOptions,
 	add func(*C.dtg_dataset, *C.dtg_function, *C.dtg_map_options) *C.dtg_error) *Dataset {
 	p, err := d.c()
+	var o MapOptions
+	if err == nil {
+		o, err = only(options)
+	}
 	if err != nil {
 		if d != nil {
 			d.err = placed(err)
@@ -163,9 +167,9 @@ func DatasetFunc(components []Component, epoch func(number int64) iter.Seq2[[]*T
 // DatasetFunc is the same with the memory limit of r.
 func (r *Runtime) DatasetFunc(components []Component, epoch func(number int64) iter.Seq2[[]*Tensor, error],
 	options ...SourceOptions) *Dataset {
-	o := last(options)
 	var p pins
 	defer p.Unpin()
+	o := pinnedOnly(&p, options)
 	c, count := p.components(components)
 	name, length := p.text(o.Name)
 	if o.Cardinality == 0 {

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-var meshKind = &kind{"mesh", func(p unsafe.Pointer) { C.dtg_mesh_release((*C.dtg_mesh)(p)) }}
+var meshKind = &kind{"mesh", "Model.NewMesh", func(p unsafe.Pointer) { C.dtg_mesh_release((*C.dtg_mesh)(p)) }}
 
 // Zero says where what an optimizer keeps of a variable stands, and who makes its update, on the ranks of the data axis.
 type Zero int32

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-var modelKind = &kind{"model", func(p unsafe.Pointer) { C.dtg_model_release((*C.dtg_model)(p)) }}
+var modelKind = &kind{"model", "Graph.NewModel or LoadModel", func(p unsafe.Pointer) { C.dtg_model_release((*C.dtg_model)(p)) }}
 
 // Model keeps the variables that its layers make: names, handles, values and first values. Everything else is nodes of its graph,
 // where other nodes may be mixed in at any point. The first error sticks in the graph: see Graph.Err.
@@ -61,7 +61,7 @@ func (m *Model) Err() error {
 	case m == nil:
 		return invalid("the model is nil; make one first")
 	case m.g == nil:
-		return invalid("this is not an open model: it was closed")
+		return modelKind.absent()
 	}
 	return m.g.Err()
 }
@@ -89,6 +89,24 @@ func (m *Model) build(add func(*C.dtg_model) *C.dtg_error) bool {
 	err = failure(add((*C.dtg_model)(p)))
 	runtime.KeepAlive(m)
 	return !m.fail(err)
+}
+
+// read is a call that builds nothing. What stuck in the graph is no matter of what is there already, so that weights can be saved also
+// where something that was built later is wrong.
+func (m *Model) read(call func(*C.dtg_model) *C.dtg_error) error {
+	if m == nil || m.g == nil {
+		return m.Err()
+	}
+	if m.pointer.Load() == nil && m.Err() != nil {
+		return m.Err() // why there is none
+	}
+	p, err := m.get(modelKind)
+	if err != nil {
+		return err
+	}
+	err = failure(call((*C.dtg_model)(p)))
+	runtime.KeepAlive(m)
+	return err
 }
 
 // use is a call on a complete model, for which what stuck is an error too.
@@ -120,7 +138,7 @@ func (m *Model) Init() Value {
 // training data, which has the names of Classes too; a fit keeps it by itself. Errors: InvalidArgument (an empty key, or one that begins with
 // "dtg.").
 func (m *Model) SetMetadata(key, value string) error {
-	return m.use(func(p *C.dtg_model) *C.dtg_error {
+	return m.read(func(p *C.dtg_model) *C.dtg_error {
 		k, keyLength := chars(key)
 		v, valueLength := chars(value)
 		return C.dtg_model_set_metadata(p, k, keyLength, v, valueLength)
@@ -130,7 +148,7 @@ func (m *Model) SetMetadata(key, value string) error {
 // Metadata is a text that is kept with the model. Errors: NotFound.
 func (m *Model) Metadata(key string) (string, error) {
 	var out *C.dtg_string
-	err := m.use(func(p *C.dtg_model) *C.dtg_error {
+	err := m.read(func(p *C.dtg_model) *C.dtg_error {
 		k, length := chars(key)
 		return C.dtg_model_metadata(p, k, length, &out)
 	})
@@ -164,7 +182,7 @@ func (m *Model) withSession(s *Session, call func(*C.dtg_model, *C.dtg_session) 
 		return err
 	}
 	defer runtime.KeepAlive(s)
-	return m.use(func(p *C.dtg_model) *C.dtg_error { return call(p, session) })
+	return m.read(func(p *C.dtg_model) *C.dtg_error { return call(p, session) })
 }
 
 // How often a wait that the library bounds by time only looks whether its context has ended.
@@ -262,7 +280,7 @@ func (m *Model) FindVariable(name string) (Variable, error) {
 }
 
 func (m *Model) lookUp(read func(*C.dtg_model, *C.dtg_variable) *C.dtg_error) (v Variable, err error) {
-	err = m.use(func(p *C.dtg_model) *C.dtg_error {
+	err = m.read(func(p *C.dtg_model) *C.dtg_error {
 		c := C.dtg_variable{struct_size: C.sizeof_dtg_variable}
 		failed := read(p, &c)
 		if failed == nil {

@@ -61,7 +61,7 @@ func absent[T any](what string, calls map[string]func(of *T) error) (list []misu
 	for name, call := range calls {
 		list = append(list,
 			misuse{"nil " + what + ": " + name, "the " + what + " is nil; make one first", func() error { return call(nil) }},
-			misuse{"zero " + what + ": " + name, "this is not an open " + what + ": it was closed", func() error { return call(new(T)) }})
+			misuse{"zero " + what + ": " + name, "this is not an open " + what + ": it was never opened; make one with ", func() error { return call(new(T)) }})
 	}
 	return list
 }

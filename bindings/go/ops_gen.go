@@ -78,7 +78,7 @@ type AllAttrs struct {
 
 // All adds the op of that name. Are all true, over some axes? It has no gradient.
 func (g *Graph) All(input Value, reductionIndices Value, attrs ...AllAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("All", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
@@ -90,7 +90,7 @@ type AnyAttrs struct {
 
 // Any adds the op of that name. Is any true, over some axes? It has no gradient.
 func (g *Graph) Any(input Value, reductionIndices Value, attrs ...AnyAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Any", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
@@ -102,7 +102,7 @@ type ApproximateEqualAttrs struct {
 
 // ApproximateEqual adds the op of that name. Is the distance of x and y below the tolerance? It has no gradient.
 func (g *Graph) ApproximateEqual(x Value, y Value, attrs ...ApproximateEqualAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ApproximateEqual", []Value{x, y}, optionalSet("tolerance", given.Tolerance, FloatAttr))
 }
 
@@ -114,7 +114,7 @@ type ArgMaxAttrs struct {
 
 // ArgMax adds the op of that name. Where along an axis the largest stands; the first of equals. It has no gradient.
 func (g *Graph) ArgMax(input Value, dimension Value, attrs ...ArgMaxAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ArgMax", []Value{input, dimension}, optional("output_type", given.OutputType, TypeAttr))
 }
 
@@ -126,7 +126,7 @@ type ArgMinAttrs struct {
 
 // ArgMin adds the op of that name. Where along an axis the smallest stands; the first of equals. It has no gradient.
 func (g *Graph) ArgMin(input Value, dimension Value, attrs ...ArgMinAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ArgMin", []Value{input, dimension}, optional("output_type", given.OutputType, TypeAttr))
 }
 
@@ -147,7 +147,7 @@ type AsStringAttrs struct {
 // AsString adds the op of that name. Each element as printf writes it, with that many digits behind the point, at least so
 // wide, and filled by a flag. It has no gradient.
 func (g *Graph) AsString(input Value, attrs ...AsStringAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("AsString", []Value{input}, optionalSet("precision", given.Precision, IntAttr), optional("scientific", given.Scientific, BoolAttr), optional("shortest", given.Shortest, BoolAttr), optionalSet("width", given.Width, IntAttr), optional("fill", given.Fill, StringAttr))
 }
 
@@ -170,7 +170,7 @@ type AssertAttrs struct {
 // Assert adds the op of that name. An error that shows the data, unless the condition holds. It has no gradient. Stateful: runs
 // are never merged or folded away. The answer names the node.
 func (g *Graph) Assert(condition Value, data []Value, attrs ...AssertAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Assert", slices.Concat([]Value{condition}, data), optionalSet("summarize", given.Summarize, IntAttr))
 }
 
@@ -195,7 +195,7 @@ type AssignVariableOpAttrs struct {
 // AssignVariableOp adds the op of that name. A new value for a variable. It has no gradient. Stateful: runs are never merged or
 // folded away. The answer names the node.
 func (g *Graph) AssignVariableOp(resource Value, value Value, attrs ...AssignVariableOpAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("AssignVariableOp", []Value{resource, value}, optional("validate_shape", given.ValidateShape, BoolAttr))
 }
 
@@ -223,7 +223,7 @@ type AvgPoolAttrs struct {
 // AvgPool adds the op of that name. The average of each window; padding does not count. Its gradient is known. ksize: integers.
 // strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) AvgPool(value Value, ksize []int64, strides []int64, padding string, attrs ...AvgPoolAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("AvgPool", []Value{value}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -236,7 +236,7 @@ type AvgPool3DAttrs struct {
 // AvgPool3D adds the op of that name. The average of each window of a volume; padding does not count. Its gradient is known.
 // ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) AvgPool3D(input Value, ksize []int64, strides []int64, padding string, attrs ...AvgPool3DAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("AvgPool3D", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -249,7 +249,7 @@ type AvgPool3DGradAttrs struct {
 // AvgPool3DGrad adds the op of that name. Gradient of AvgPool3D: each window's gradient shared out equally. Its gradient is
 // known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) AvgPool3DGrad(origInputShape Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...AvgPool3DGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("AvgPool3DGrad", []Value{origInputShape, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -262,7 +262,7 @@ type AvgPoolGradAttrs struct {
 // AvgPoolGrad adds the op of that name. Gradient of AvgPool: each window's gradient shared out equally. Its gradient is known.
 // ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) AvgPoolGrad(origInputShape Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...AvgPoolGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("AvgPoolGrad", []Value{origInputShape, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -280,7 +280,7 @@ type BatchMatMulAttrs struct {
 
 // BatchMatMul adds the op of that name. Matrix products over equal leading dimensions. Its gradient is known.
 func (g *Graph) BatchMatMul(x Value, y Value, attrs ...BatchMatMulAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("BatchMatMul", []Value{x, y}, optional("adj_x", given.AdjX, BoolAttr), optional("adj_y", given.AdjY, BoolAttr), optional("grad_x", given.GradX, BoolAttr), optional("grad_y", given.GradY, BoolAttr))
 }
 
@@ -298,7 +298,7 @@ type BatchMatMulV2Attrs struct {
 
 // BatchMatMulV2 adds the op of that name. Matrix products over leading dimensions, which broadcast. Its gradient is known.
 func (g *Graph) BatchMatMulV2(x Value, y Value, attrs ...BatchMatMulV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("BatchMatMulV2", []Value{x, y}, optional("adj_x", given.AdjX, BoolAttr), optional("adj_y", given.AdjY, BoolAttr), optional("grad_x", given.GradX, BoolAttr), optional("grad_y", given.GradY, BoolAttr))
 }
 
@@ -317,7 +317,7 @@ type BatchMatMulV3Attrs struct {
 // BatchMatMulV3 adds the op of that name. Like BatchMatMulV2, with a type for each operand and the result; kernels exist where
 // all three agree. Its gradient is known. tout: element type.
 func (g *Graph) BatchMatMulV3(x Value, y Value, tout DType, attrs ...BatchMatMulV3Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("BatchMatMulV3", []Value{x, y}, TypeAttr("Tout", tout), optional("adj_x", given.AdjX, BoolAttr), optional("adj_y", given.AdjY, BoolAttr), optional("grad_x", given.GradX, BoolAttr), optional("grad_y", given.GradY, BoolAttr))
 }
 
@@ -407,7 +407,7 @@ type BiasAddAttrs struct {
 
 // BiasAdd adds the op of that name. Adds one bias per channel. Its gradient is known.
 func (g *Graph) BiasAdd(value Value, bias Value, attrs ...BiasAddAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("BiasAdd", []Value{value, bias}, optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -419,7 +419,7 @@ type BiasAddGradAttrs struct {
 
 // BiasAddGrad adds the op of that name. Sums over everything but the channels. Its gradient is known.
 func (g *Graph) BiasAddGrad(outBackprop Value, attrs ...BiasAddGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("BiasAddGrad", []Value{outBackprop}, optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -466,7 +466,7 @@ type BlockLSTMAttrs struct {
 // BlockLSTM adds the op of that name. A long short-term memory over the steps of a sequence; its gradient is that through cs
 // and h. Its gradient is known.
 func (g *Graph) BlockLSTM(seqLenMax Value, x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, attrs ...BlockLSTMAttrs) (i, cs, f, o, ci, co, h Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(7, "BlockLSTM", []Value{seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b}, optionalSet("forget_bias", given.ForgetBias, FloatAttr), optionalSet("cell_clip", given.CellClip, FloatAttr), optional("use_peephole", given.UsePeephole, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5], outs[6]
 }
@@ -496,7 +496,7 @@ type BlockLSTMV2Attrs struct {
 // BlockLSTMV2 adds the op of that name. A long short-term memory over the steps of a sequence; its gradient is that through cs
 // and h. Its gradient is known.
 func (g *Graph) BlockLSTMV2(seqLenMax Value, x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, attrs ...BlockLSTMV2Attrs) (i, cs, f, o, ci, co, h Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(7, "BlockLSTMV2", []Value{seqLenMax, x, csPrev, hPrev, w, wci, wcf, wco, b}, optional("cell_clip", given.CellClip, FloatAttr), optional("use_peephole", given.UsePeephole, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5], outs[6]
 }
@@ -533,7 +533,7 @@ type CastAttrs struct {
 // Cast adds the op of that name. x in another type; floats lose their fraction on the way to integers. Its gradient is known.
 // dstT: element type.
 func (g *Graph) Cast(x Value, dstT DType, attrs ...CastAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Cast", []Value{x}, TypeAttr("DstT", dstT), optional("Truncate", given.Truncate, BoolAttr))
 }
 
@@ -578,7 +578,7 @@ type CollectiveAllToAllV2Attrs struct {
 // CollectiveAllToAllV2 adds the op of that name. Share i of the rows goes to member i; what comes stands in the order of the
 // members. Its gradient is known. Stateful: runs are never merged or folded away.
 func (g *Graph) CollectiveAllToAllV2(input Value, groupSize Value, groupKey Value, instanceKey Value, orderingToken []Value, attrs ...CollectiveAllToAllV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CollectiveAllToAllV2", slices.Concat([]Value{input, groupSize, groupKey, instanceKey}, orderingToken), optional("is_stateless", given.IsStateless, BoolAttr), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
 }
 
@@ -593,7 +593,7 @@ type CollectiveBarrierAttrs struct {
 // CollectiveBarrier adds the op of that name. Done when all members have come to it. It has no gradient. Stateful: runs are
 // never merged or folded away. The answer names the node.
 func (g *Graph) CollectiveBarrier(groupSize Value, groupKey Value, instanceKey Value, attrs ...CollectiveBarrierAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CollectiveBarrier", []Value{groupSize, groupKey, instanceKey}, optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
 }
 
@@ -608,7 +608,7 @@ type CollectiveBcastRecvV2Attrs struct {
 // CollectiveBcastRecvV2 adds the op of that name. The tensor of that shape that one member sends with CollectiveBcastSendV2. It
 // has no gradient. Stateful: runs are never merged or folded away. t: element type.
 func (g *Graph) CollectiveBcastRecvV2(groupSize Value, groupKey Value, instanceKey Value, shape Value, t DType, attrs ...CollectiveBcastRecvV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CollectiveBcastRecvV2", []Value{groupSize, groupKey, instanceKey, shape}, TypeAttr("T", t), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
 }
 
@@ -623,7 +623,7 @@ type CollectiveBcastSendV2Attrs struct {
 // CollectiveBcastSendV2 adds the op of that name. Sends a tensor to all other members, which receive it with
 // CollectiveBcastRecvV2. It has no gradient. Stateful: runs are never merged or folded away.
 func (g *Graph) CollectiveBcastSendV2(input Value, groupSize Value, groupKey Value, instanceKey Value, attrs ...CollectiveBcastSendV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CollectiveBcastSendV2", []Value{input, groupSize, groupKey, instanceKey}, optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
 }
 
@@ -640,7 +640,7 @@ type CollectiveGatherV2Attrs struct {
 // CollectiveGatherV2 adds the op of that name. The members' rows one behind the other, in the order of the members; numbers of
 // rows may differ. Its gradient is known. Stateful: runs are never merged or folded away.
 func (g *Graph) CollectiveGatherV2(input Value, groupSize Value, groupKey Value, instanceKey Value, orderingToken []Value, attrs ...CollectiveGatherV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CollectiveGatherV2", slices.Concat([]Value{input, groupSize, groupKey, instanceKey}, orderingToken), optional("is_stateless", given.IsStateless, BoolAttr), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr))
 }
 
@@ -660,7 +660,7 @@ type CollectiveReduceScatterV2Attrs struct {
 // gradient is known. Stateful: runs are never merged or folded away. mergeOp: one of "Min", "Max", "Mul", "Add". finalOp: one
 // of "Id", "Div".
 func (g *Graph) CollectiveReduceScatterV2(input Value, groupSize Value, groupKey Value, instanceKey Value, orderingToken []Value, mergeOp string, finalOp string, attrs ...CollectiveReduceScatterV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CollectiveReduceScatterV2", slices.Concat([]Value{input, groupSize, groupKey, instanceKey}, orderingToken), StringAttr("merge_op", mergeOp), StringAttr("final_op", finalOp), optional("is_stateless", given.IsStateless, BoolAttr), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr), optionalSet("max_subdivs_per_device", given.MaxSubdivsPerDevice, IntAttr))
 }
 
@@ -680,7 +680,7 @@ type CollectiveReduceV2Attrs struct {
 // get the result. Its gradient is known. Stateful: runs are never merged or folded away. mergeOp: one of "Min", "Max", "Mul",
 // "Add". finalOp: one of "Id", "Div".
 func (g *Graph) CollectiveReduceV2(input Value, groupSize Value, groupKey Value, instanceKey Value, orderingToken []Value, mergeOp string, finalOp string, attrs ...CollectiveReduceV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CollectiveReduceV2", slices.Concat([]Value{input, groupSize, groupKey, instanceKey}, orderingToken), StringAttr("merge_op", mergeOp), StringAttr("final_op", finalOp), optional("is_stateless", given.IsStateless, BoolAttr), optional("communication_hint", given.CommunicationHint, StringAttr), optional("timeout_seconds", given.TimeoutSeconds, FloatAttr), optionalSet("max_subdivs_per_device", given.MaxSubdivsPerDevice, IntAttr))
 }
 
@@ -695,7 +695,7 @@ type ComputeAccidentalHitsAttrs struct {
 // ComputeAccidentalHits adds the op of that name. Rows and places of sampled candidates that are true classes, with the lowest
 // number as their weight. It has no gradient. numTrue: int.
 func (g *Graph) ComputeAccidentalHits(trueClasses Value, sampledCandidates Value, numTrue int64, attrs ...ComputeAccidentalHitsAttrs) (indices, ids, weights Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "ComputeAccidentalHits", []Value{trueClasses, sampledCandidates}, IntAttr("num_true", numTrue), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -728,7 +728,7 @@ type ConditionalAccumulatorAttrs struct {
 // ConditionalAccumulator adds the op of that name. Accumulates gradients until enough are there to be taken. It has no
 // gradient. Stateful: runs are never merged or folded away. dtype: element type. shape: shape.
 func (g *Graph) ConditionalAccumulator(dtype DType, shape Shape, attrs ...ConditionalAccumulatorAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("reduction_type", given.ReductionType, StringAttr))
 }
 
@@ -757,7 +757,7 @@ type Conv2DAttrs struct {
 // Conv2D adds the op of that name. Two-dimensional convolution (cross-correlation); a filter with fewer channels works on
 // groups of them. Its gradient is known. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) Conv2D(input Value, filter Value, strides []int64, padding string, attrs ...Conv2DAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Conv2D", []Value{input, filter}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", given.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -776,7 +776,7 @@ type Conv2DBackpropFilterAttrs struct {
 // Conv2DBackpropFilter adds the op of that name. Gradient of Conv2D with respect to its filter. Its gradient is known. strides:
 // integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) Conv2DBackpropFilter(input Value, filterSizes Value, outBackprop Value, strides []int64, padding string, attrs ...Conv2DBackpropFilterAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Conv2DBackpropFilter", []Value{input, filterSizes, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", given.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -795,7 +795,7 @@ type Conv2DBackpropInputAttrs struct {
 // Conv2DBackpropInput adds the op of that name. Gradient of Conv2D with respect to its input. Its gradient is known. strides:
 // integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) Conv2DBackpropInput(inputSizes Value, filter Value, outBackprop Value, strides []int64, padding string, attrs ...Conv2DBackpropInputAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Conv2DBackpropInput", []Value{inputSizes, filter, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalSet("use_cudnn_on_gpu", given.UseCudnnOnGpu, BoolAttr), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -810,7 +810,7 @@ type Conv3DAttrs struct {
 // Conv3D adds the op of that name. Three-dimensional convolution (cross-correlation). Its gradient is known. strides: integers.
 // padding: one of "SAME", "VALID".
 func (g *Graph) Conv3D(input Value, filter Value, strides []int64, padding string, attrs ...Conv3DAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Conv3D", []Value{input, filter}, IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -825,7 +825,7 @@ type Conv3DBackpropFilterV2Attrs struct {
 // Conv3DBackpropFilterV2 adds the op of that name. Gradient of Conv3D with respect to its filter. Its gradient is known.
 // strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) Conv3DBackpropFilterV2(input Value, filterSizes Value, outBackprop Value, strides []int64, padding string, attrs ...Conv3DBackpropFilterV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Conv3DBackpropFilterV2", []Value{input, filterSizes, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -840,7 +840,7 @@ type Conv3DBackpropInputV2Attrs struct {
 // Conv3DBackpropInputV2 adds the op of that name. Gradient of Conv3D with respect to its input. Its gradient is known. strides:
 // integers. padding: one of "SAME", "VALID".
 func (g *Graph) Conv3DBackpropInputV2(inputSizes Value, filter Value, outBackprop Value, strides []int64, padding string, attrs ...Conv3DBackpropInputV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Conv3DBackpropInputV2", []Value{inputSizes, filter, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -864,7 +864,7 @@ type CropAndResizeAttrs struct {
 
 // CropAndResize adds the op of that name. Boxes cut out of images and brought to one size. Its gradient is known.
 func (g *Graph) CropAndResize(image Value, boxes Value, boxInd Value, cropSize Value, attrs ...CropAndResizeAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CropAndResize", []Value{image, boxes, boxInd, cropSize}, optional("method", given.Method, StringAttr), optional("extrapolation_value", given.ExtrapolationValue, FloatAttr))
 }
 
@@ -876,7 +876,7 @@ type CropAndResizeGradBoxesAttrs struct {
 
 // CropAndResizeGradBoxes adds the op of that name. Gradient of CropAndResize by the edges of the boxes. It has no gradient.
 func (g *Graph) CropAndResizeGradBoxes(grads Value, image Value, boxes Value, boxInd Value, attrs ...CropAndResizeGradBoxesAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CropAndResizeGradBoxes", []Value{grads, image, boxes, boxInd}, optional("method", given.Method, StringAttr))
 }
 
@@ -889,7 +889,7 @@ type CropAndResizeGradImageAttrs struct {
 // CropAndResizeGradImage adds the op of that name. Gradient of CropAndResize by the images. It has no gradient. t: element
 // type.
 func (g *Graph) CropAndResizeGradImage(grads Value, boxes Value, boxInd Value, imageSize Value, t DType, attrs ...CropAndResizeGradImageAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CropAndResizeGradImage", []Value{grads, boxes, boxInd, imageSize}, TypeAttr("T", t), optional("method", given.Method, StringAttr))
 }
 
@@ -908,7 +908,7 @@ type CumprodAttrs struct {
 
 // Cumprod adds the op of that name. The running product along an axis. Its gradient is known.
 func (g *Graph) Cumprod(x Value, axis Value, attrs ...CumprodAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Cumprod", []Value{x, axis}, optional("exclusive", given.Exclusive, BoolAttr), optional("reverse", given.Reverse, BoolAttr))
 }
 
@@ -922,7 +922,7 @@ type CumsumAttrs struct {
 
 // Cumsum adds the op of that name. The running sum along an axis. Its gradient is known.
 func (g *Graph) Cumsum(x Value, axis Value, attrs ...CumsumAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Cumsum", []Value{x, axis}, optional("exclusive", given.Exclusive, BoolAttr), optional("reverse", given.Reverse, BoolAttr))
 }
 
@@ -937,7 +937,7 @@ type CumulativeLogsumexpAttrs struct {
 // CumulativeLogsumexp adds the op of that name. The logarithm of the running sum of exponentials along an axis. Its gradient is
 // known.
 func (g *Graph) CumulativeLogsumexp(x Value, axis Value, attrs ...CumulativeLogsumexpAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("CumulativeLogsumexp", []Value{x, axis}, optional("exclusive", given.Exclusive, BoolAttr), optional("reverse", given.Reverse, BoolAttr))
 }
 
@@ -951,7 +951,7 @@ type DataFormatDimMapAttrs struct {
 
 // DataFormatDimMap adds the op of that name. Axes of one data format as axes of another. It has no gradient.
 func (g *Graph) DataFormatDimMap(x Value, attrs ...DataFormatDimMapAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DataFormatDimMap", []Value{x}, optional("src_format", given.SrcFormat, StringAttr), optional("dst_format", given.DstFormat, StringAttr))
 }
 
@@ -965,7 +965,7 @@ type DataFormatVecPermuteAttrs struct {
 
 // DataFormatVecPermute adds the op of that name. One entry per axis, in the order of another data format. It has no gradient.
 func (g *Graph) DataFormatVecPermute(x Value, attrs ...DataFormatVecPermuteAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DataFormatVecPermute", []Value{x}, optional("src_format", given.SrcFormat, StringAttr), optional("dst_format", given.DstFormat, StringAttr))
 }
 
@@ -983,7 +983,7 @@ type DecodeRawAttrs struct {
 // DecodeRaw adds the op of that name. The bytes of each string as elements of a type, in a dimension behind the others; all
 // strings are as long. It has no gradient. outType: element type.
 func (g *Graph) DecodeRaw(bytes Value, outType DType, attrs ...DecodeRawAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DecodeRaw", []Value{bytes}, TypeAttr("out_type", outType), optionalSet("little_endian", given.LittleEndian, BoolAttr))
 }
 
@@ -1001,7 +1001,7 @@ type DenseBincountAttrs struct {
 // DenseBincount adds the op of that name. How often each number below size occurs in each row, the sum of its weights, or
 // whether it occurs. It has no gradient.
 func (g *Graph) DenseBincount(input Value, size Value, weights Value, attrs ...DenseBincountAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DenseBincount", []Value{input, size, weights}, optional("binary_output", given.BinaryOutput, BoolAttr))
 }
 
@@ -1014,7 +1014,7 @@ type DenseToDenseSetOperationAttrs struct {
 // DenseToDenseSetOperation adds the op of that name. The elements of each row of two tensors, subtracted (a-b, b-a), met
 // (intersection) or joined (union), as a sparse tensor. It has no gradient. setOperation: string.
 func (g *Graph) DenseToDenseSetOperation(set1 Value, set2 Value, setOperation string, attrs ...DenseToDenseSetOperationAttrs) (resultIndices, resultValues, resultShape Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "DenseToDenseSetOperation", []Value{set1, set2}, StringAttr("set_operation", setOperation), optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -1028,7 +1028,7 @@ type DenseToSparseSetOperationAttrs struct {
 // DenseToSparseSetOperation adds the op of that name. The elements of each row of two tensors, subtracted (a-b, b-a), met
 // (intersection) or joined (union), as a sparse tensor. It has no gradient. setOperation: string.
 func (g *Graph) DenseToSparseSetOperation(set1 Value, set2Indices Value, set2Values Value, set2Shape Value, setOperation string, attrs ...DenseToSparseSetOperationAttrs) (resultIndices, resultValues, resultShape Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "DenseToSparseSetOperation", []Value{set1, set2Indices, set2Values, set2Shape}, StringAttr("set_operation", setOperation), optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -1041,7 +1041,7 @@ type DepthToSpaceAttrs struct {
 
 // DepthToSpace adds the op of that name. Channels laid out as blocks of pixels. Its gradient is known. blockSize: int.
 func (g *Graph) DepthToSpace(input Value, blockSize int64, attrs ...DepthToSpaceAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DepthToSpace", []Value{input}, IntAttr("block_size", blockSize), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -1058,7 +1058,7 @@ type DepthwiseConv2dNativeAttrs struct {
 // DepthwiseConv2dNative adds the op of that name. Two-dimensional convolution of each channel with filters of its own. Its
 // gradient is known. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) DepthwiseConv2dNative(input Value, filter Value, strides []int64, padding string, attrs ...DepthwiseConv2dNativeAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DepthwiseConv2dNative", []Value{input, filter}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -1075,7 +1075,7 @@ type DepthwiseConv2dNativeBackpropFilterAttrs struct {
 // DepthwiseConv2dNativeBackpropFilter adds the op of that name. Gradient of DepthwiseConv2dNative with respect to its filter.
 // Its gradient is known. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) DepthwiseConv2dNativeBackpropFilter(input Value, filterSizes Value, outBackprop Value, strides []int64, padding string, attrs ...DepthwiseConv2dNativeBackpropFilterAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DepthwiseConv2dNativeBackpropFilter", []Value{input, filterSizes, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -1092,7 +1092,7 @@ type DepthwiseConv2dNativeBackpropInputAttrs struct {
 // DepthwiseConv2dNativeBackpropInput adds the op of that name. Gradient of DepthwiseConv2dNative with respect to its input. Its
 // gradient is known. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) DepthwiseConv2dNativeBackpropInput(inputSizes Value, filter Value, outBackprop Value, strides []int64, padding string, attrs ...DepthwiseConv2dNativeBackpropInputAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DepthwiseConv2dNativeBackpropInput", []Value{inputSizes, filter, outBackprop}, IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr), optionalList("dilations", given.Dilations, IntsAttr))
 }
 
@@ -1110,7 +1110,7 @@ type DequantizeAttrs struct {
 
 // Dequantize adds the op of that name. The floats that quantized numbers stand for. It has no gradient.
 func (g *Graph) Dequantize(input Value, minRange Value, maxRange Value, attrs ...DequantizeAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Dequantize", []Value{input, minRange, maxRange}, optional("mode", given.Mode, StringAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr), optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -1123,7 +1123,7 @@ type DestroyResourceOpAttrs struct {
 // DestroyResourceOp adds the op of that name. Removes a resource from its device; its name is free again. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) DestroyResourceOp(resource Value, attrs ...DestroyResourceOpAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DestroyResourceOp", []Value{resource}, optionalSet("ignore_lookup_error", given.IgnoreLookupError, BoolAttr))
 }
 
@@ -1182,7 +1182,7 @@ type DotProductAttentionAttrs struct {
 // DotProductAttention adds the op of that name. softmax(scale query key') value for each head of [batch, places, heads, width];
 // what mask, lengths or causal hide has no weight. Holds a few rows of the scores at a time. Its gradient is known.
 func (g *Graph) DotProductAttention(query Value, key Value, value Value, mask []Value, lengths []Value, attrs ...DotProductAttentionAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("DotProductAttention", slices.Concat([]Value{query, key, value}, mask, lengths), optional("causal", given.Causal, BoolAttr), optionalSet("scale", given.Scale, FloatAttr))
 }
 
@@ -1196,7 +1196,7 @@ type DotProductAttentionGradAttrs struct {
 
 // DotProductAttentionGrad adds the op of that name. The gradients of DotProductAttention. Its gradient is known.
 func (g *Graph) DotProductAttentionGrad(query Value, key Value, value Value, dy Value, mask []Value, lengths []Value, attrs ...DotProductAttentionGradAttrs) (queryGrad, keyGrad, valueGrad Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "DotProductAttentionGrad", slices.Concat([]Value{query, key, value, dy}, mask, lengths), optional("causal", given.Causal, BoolAttr), optionalSet("scale", given.Scale, FloatAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -1237,7 +1237,7 @@ type EmptyAttrs struct {
 // Empty adds the op of that name. A tensor of a shape. Its elements are zero, with init or without. It has no gradient. dtype:
 // element type.
 func (g *Graph) Empty(shape Value, dtype DType, attrs ...EmptyAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Empty", []Value{shape}, TypeAttr("dtype", dtype), optional("init", given.Init, BoolAttr))
 }
 
@@ -1255,7 +1255,7 @@ type EncodeBase64Attrs struct {
 // EncodeBase64 adds the op of that name. Each string in base64, with the letters that are safe in addresses, padded where it is
 // asked for. It has no gradient.
 func (g *Graph) EncodeBase64(input Value, attrs ...EncodeBase64Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("EncodeBase64", []Value{input}, optional("pad", given.Pad, BoolAttr))
 }
 
@@ -1272,7 +1272,7 @@ type EqualAttrs struct {
 
 // Equal adds the op of that name. x == y, with broadcasting. It has no gradient.
 func (g *Graph) Equal(x Value, y Value, attrs ...EqualAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Equal", []Value{x, y}, optionalSet("incompatible_shape_error", given.IncompatibleShapeError, BoolAttr))
 }
 
@@ -1299,7 +1299,7 @@ type EuclideanNormAttrs struct {
 
 // EuclideanNorm adds the op of that name. The root of the sum of squares over some axes. Its gradient is known.
 func (g *Graph) EuclideanNorm(input Value, reductionIndices Value, attrs ...EuclideanNormAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("EuclideanNorm", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
@@ -1339,7 +1339,7 @@ type FIFOQueueV2Attrs struct {
 // FIFOQueueV2 adds the op of that name. A queue of tuples, first in, first out. It has no gradient. Stateful: runs are never
 // merged or folded away. componentTypes: element types.
 func (g *Graph) FIFOQueueV2(componentTypes []DType, attrs ...FIFOQueueV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("FIFOQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", given.Shapes, ShapesAttr), optionalSet("capacity", given.Capacity, IntAttr), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr))
 }
 
@@ -1358,7 +1358,7 @@ type FakeQuantWithMinMaxArgsAttrs struct {
 // FakeQuantWithMinMaxArgs adds the op of that name. The inputs rounded to the steps that a whole number of few bits has between
 // two bounds. Its gradient is known.
 func (g *Graph) FakeQuantWithMinMaxArgs(inputs Value, attrs ...FakeQuantWithMinMaxArgsAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("FakeQuantWithMinMaxArgs", []Value{inputs}, optionalSet("min", given.Min, FloatAttr), optionalSet("max", given.Max, FloatAttr), optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
 }
 
@@ -1377,7 +1377,7 @@ type FakeQuantWithMinMaxArgsGradientAttrs struct {
 // FakeQuantWithMinMaxArgsGradient adds the op of that name. The gradients where the inputs lie within the bounds, zero
 // elsewhere. It has no gradient.
 func (g *Graph) FakeQuantWithMinMaxArgsGradient(gradients Value, inputs Value, attrs ...FakeQuantWithMinMaxArgsGradientAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("FakeQuantWithMinMaxArgsGradient", []Value{gradients, inputs}, optionalSet("min", given.Min, FloatAttr), optionalSet("max", given.Max, FloatAttr), optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
 }
 
@@ -1392,7 +1392,7 @@ type FakeQuantWithMinMaxVarsAttrs struct {
 // FakeQuantWithMinMaxVars adds the op of that name. The inputs rounded to steps between bounds that are values; with several,
 // one pair per channel. Its gradient is known.
 func (g *Graph) FakeQuantWithMinMaxVars(inputs Value, min Value, max Value, attrs ...FakeQuantWithMinMaxVarsAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("FakeQuantWithMinMaxVars", []Value{inputs, min, max}, optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
 }
 
@@ -1407,7 +1407,7 @@ type FakeQuantWithMinMaxVarsGradientAttrs struct {
 // FakeQuantWithMinMaxVarsGradient adds the op of that name. The gradients where the inputs lie within the bounds, and the sums
 // of the rest by the bound that was crossed. It has no gradient.
 func (g *Graph) FakeQuantWithMinMaxVarsGradient(gradients Value, inputs Value, min Value, max Value, attrs ...FakeQuantWithMinMaxVarsGradientAttrs) (backpropsWrtInput, backpropWrtMin, backpropWrtMax Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "FakeQuantWithMinMaxVarsGradient", []Value{gradients, inputs, min, max}, optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -1423,7 +1423,7 @@ type FakeQuantWithMinMaxVarsPerChannelAttrs struct {
 // FakeQuantWithMinMaxVarsPerChannel adds the op of that name. The inputs rounded to steps between bounds that are values; with
 // several, one pair per channel. Its gradient is known.
 func (g *Graph) FakeQuantWithMinMaxVarsPerChannel(inputs Value, min Value, max Value, attrs ...FakeQuantWithMinMaxVarsPerChannelAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("FakeQuantWithMinMaxVarsPerChannel", []Value{inputs, min, max}, optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
 }
 
@@ -1438,7 +1438,7 @@ type FakeQuantWithMinMaxVarsPerChannelGradientAttrs struct {
 // FakeQuantWithMinMaxVarsPerChannelGradient adds the op of that name. The gradients where the inputs lie within the bounds, and
 // the sums of the rest by the bound that was crossed. It has no gradient.
 func (g *Graph) FakeQuantWithMinMaxVarsPerChannelGradient(gradients Value, inputs Value, min Value, max Value, attrs ...FakeQuantWithMinMaxVarsPerChannelGradientAttrs) (backpropsWrtInput, backpropWrtMin, backpropWrtMax Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "FakeQuantWithMinMaxVarsPerChannelGradient", []Value{gradients, inputs, min, max}, optionalSet("num_bits", given.NumBits, IntAttr), optional("narrow_range", given.NarrowRange, BoolAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -1471,7 +1471,7 @@ type FixedUnigramCandidateSamplerAttrs struct {
 // FixedUnigramCandidateSampler adds the op of that name. Classes as often as the unigrams say. It has no gradient. Stateful:
 // runs are never merged or folded away. numTrue: int. numSampled: int. unique: bool. rangeMax: int.
 func (g *Graph) FixedUnigramCandidateSampler(trueClasses Value, numTrue int64, numSampled int64, unique bool, rangeMax int64, attrs ...FixedUnigramCandidateSamplerAttrs) (sampledCandidates, trueExpectedCount, sampledExpectedCount Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "FixedUnigramCandidateSampler", []Value{trueClasses}, IntAttr("num_true", numTrue), IntAttr("num_sampled", numSampled), BoolAttr("unique", unique), IntAttr("range_max", rangeMax), optional("vocab_file", given.VocabFile, StringAttr), optionalSet("distortion", given.Distortion, FloatAttr), optional("num_reserved_ids", given.NumReservedIds, IntAttr), optionalSet("num_shards", given.NumShards, IntAttr), optional("shard", given.Shard, IntAttr), optionalList("unigrams", given.Unigrams, FloatsAttr), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -1506,7 +1506,7 @@ type FusedBatchNormAttrs struct {
 // FusedBatchNorm adds the op of that name. Each channel brought to mean 0 and variance 1 (those of the batch, or given ones),
 // scaled and shifted. Its gradient is known.
 func (g *Graph) FusedBatchNorm(x Value, scale Value, offset Value, mean Value, variance Value, attrs ...FusedBatchNormAttrs) (y, batchMean, batchVariance, reserveSpace1, reserveSpace2 Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(5, "FusedBatchNorm", []Value{x, scale, offset, mean, variance}, optionalSet("epsilon", given.Epsilon, FloatAttr), optionalSet("exponential_avg_factor", given.ExponentialAvgFactor, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4]
 }
@@ -1524,7 +1524,7 @@ type FusedBatchNormGradAttrs struct {
 // FusedBatchNormGrad adds the op of that name. Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance
 // that it used. Its gradient is known.
 func (g *Graph) FusedBatchNormGrad(yBackprop Value, x Value, scale Value, reserveSpace1 Value, reserveSpace2 Value, attrs ...FusedBatchNormGradAttrs) (xBackprop, scaleBackprop, offsetBackprop, reserveSpace3, reserveSpace4 Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(5, "FusedBatchNormGrad", []Value{yBackprop, x, scale, reserveSpace1, reserveSpace2}, optionalSet("epsilon", given.Epsilon, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4]
 }
@@ -1542,7 +1542,7 @@ type FusedBatchNormGradV2Attrs struct {
 // FusedBatchNormGradV2 adds the op of that name. Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance
 // that it used. Its gradient is known.
 func (g *Graph) FusedBatchNormGradV2(yBackprop Value, x Value, scale Value, reserveSpace1 Value, reserveSpace2 Value, attrs ...FusedBatchNormGradV2Attrs) (xBackprop, scaleBackprop, offsetBackprop, reserveSpace3, reserveSpace4 Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(5, "FusedBatchNormGradV2", []Value{yBackprop, x, scale, reserveSpace1, reserveSpace2}, optionalSet("epsilon", given.Epsilon, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4]
 }
@@ -1560,7 +1560,7 @@ type FusedBatchNormGradV3Attrs struct {
 // FusedBatchNormGradV3 adds the op of that name. Gradients of FusedBatchNorm by x, scale and offset, from the mean and variance
 // that it used. Its gradient is known.
 func (g *Graph) FusedBatchNormGradV3(yBackprop Value, x Value, scale Value, reserveSpace1 Value, reserveSpace2 Value, reserveSpace3 Value, attrs ...FusedBatchNormGradV3Attrs) (xBackprop, scaleBackprop, offsetBackprop, reserveSpace4, reserveSpace5 Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(5, "FusedBatchNormGradV3", []Value{yBackprop, x, scale, reserveSpace1, reserveSpace2, reserveSpace3}, optionalSet("epsilon", given.Epsilon, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4]
 }
@@ -1580,7 +1580,7 @@ type FusedBatchNormV2Attrs struct {
 // FusedBatchNormV2 adds the op of that name. Each channel brought to mean 0 and variance 1 (those of the batch, or given ones),
 // scaled and shifted. Its gradient is known.
 func (g *Graph) FusedBatchNormV2(x Value, scale Value, offset Value, mean Value, variance Value, attrs ...FusedBatchNormV2Attrs) (y, batchMean, batchVariance, reserveSpace1, reserveSpace2 Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(5, "FusedBatchNormV2", []Value{x, scale, offset, mean, variance}, optionalSet("epsilon", given.Epsilon, FloatAttr), optionalSet("exponential_avg_factor", given.ExponentialAvgFactor, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4]
 }
@@ -1600,7 +1600,7 @@ type FusedBatchNormV3Attrs struct {
 // FusedBatchNormV3 adds the op of that name. Each channel brought to mean 0 and variance 1 (those of the batch, or given ones),
 // scaled and shifted. Its gradient is known.
 func (g *Graph) FusedBatchNormV3(x Value, scale Value, offset Value, mean Value, variance Value, attrs ...FusedBatchNormV3Attrs) (y, batchMean, batchVariance, reserveSpace1, reserveSpace2, reserveSpace3 Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(6, "FusedBatchNormV3", []Value{x, scale, offset, mean, variance}, optionalSet("epsilon", given.Epsilon, FloatAttr), optionalSet("exponential_avg_factor", given.ExponentialAvgFactor, FloatAttr), optional("data_format", given.DataFormat, StringAttr), optionalSet("is_training", given.IsTraining, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5]
 }
@@ -1627,7 +1627,7 @@ type GatherAttrs struct {
 
 // Gather adds the op of that name. The rows of params that the indices name. Its gradient is known.
 func (g *Graph) Gather(params Value, indices Value, attrs ...GatherAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Gather", []Value{params, indices}, optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 }
 
@@ -1639,7 +1639,7 @@ type GatherNdAttrs struct {
 
 // GatherNd adds the op of that name. The slices of params at the coordinates in indices. Its gradient is known.
 func (g *Graph) GatherNd(params Value, indices Value, attrs ...GatherNdAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("GatherNd", []Value{params, indices}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -1651,7 +1651,7 @@ type GatherV2Attrs struct {
 
 // GatherV2 adds the op of that name. The slices of params along an axis that the indices name. Its gradient is known.
 func (g *Graph) GatherV2(params Value, indices Value, axis Value, attrs ...GatherV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("GatherV2", []Value{params, indices, axis}, optional("batch_dims", given.BatchDims, IntAttr))
 }
 
@@ -1678,7 +1678,7 @@ type HashTableV2Attrs struct {
 // HashTableV2 adds the op of that name. A table that is filled once, by InitializeTableV2. It has no gradient. Stateful: runs
 // are never merged or folded away. keyDtype: element type. valueDtype: element type.
 func (g *Graph) HashTableV2(keyDtype DType, valueDtype DType, attrs ...HashTableV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("HashTableV2", nil, TypeAttr("key_dtype", keyDtype), TypeAttr("value_dtype", valueDtype), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("use_node_name_sharing", given.UseNodeNameSharing, BoolAttr))
 }
 
@@ -1691,7 +1691,7 @@ type HistogramFixedWidthAttrs struct {
 // HistogramFixedWidth adds the op of that name. How many values fall into each of nbins bins of one width; the outer bins take
 // what lies outside. It has no gradient.
 func (g *Graph) HistogramFixedWidth(values Value, valueRange Value, nbins Value, attrs ...HistogramFixedWidthAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("HistogramFixedWidth", []Value{values, valueRange, nbins}, optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -1791,7 +1791,7 @@ type LRNAttrs struct {
 // LRN adds the op of that name. Each value over a power of bias + alpha times the sum of squares of the channels around it. Its
 // gradient is known.
 func (g *Graph) LRN(input Value, attrs ...LRNAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("LRN", []Value{input}, optionalSet("depth_radius", given.DepthRadius, IntAttr), optionalSet("bias", given.Bias, FloatAttr), optionalSet("alpha", given.Alpha, FloatAttr), optionalSet("beta", given.Beta, FloatAttr))
 }
 
@@ -1809,7 +1809,7 @@ type LRNGradAttrs struct {
 
 // LRNGrad adds the op of that name. Gradient of LRN, from its input and output. It has no gradient.
 func (g *Graph) LRNGrad(inputGrads Value, inputImage Value, outputImage Value, attrs ...LRNGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("LRNGrad", []Value{inputGrads, inputImage, outputImage}, optionalSet("depth_radius", given.DepthRadius, IntAttr), optionalSet("bias", given.Bias, FloatAttr), optionalSet("alpha", given.Alpha, FloatAttr), optionalSet("beta", given.Beta, FloatAttr))
 }
 
@@ -1825,7 +1825,7 @@ type LSTMBlockCellAttrs struct {
 
 // LSTMBlockCell adds the op of that name. One step of a long short-term memory: gates, state and output. Its gradient is known.
 func (g *Graph) LSTMBlockCell(x Value, csPrev Value, hPrev Value, w Value, wci Value, wcf Value, wco Value, b Value, attrs ...LSTMBlockCellAttrs) (i, cs, f, o, ci, co, h Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(7, "LSTMBlockCell", []Value{x, csPrev, hPrev, w, wci, wcf, wco, b}, optionalSet("forget_bias", given.ForgetBias, FloatAttr), optionalSet("cell_clip", given.CellClip, FloatAttr), optional("use_peephole", given.UsePeephole, BoolAttr))
 	return outs[0], outs[1], outs[2], outs[3], outs[4], outs[5], outs[6]
 }
@@ -1845,7 +1845,7 @@ type LeakyReluAttrs struct {
 
 // LeakyRelu adds the op of that name. x where it is positive, else alpha x. Its gradient is known.
 func (g *Graph) LeakyRelu(features Value, attrs ...LeakyReluAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("LeakyRelu", []Value{features}, optionalSet("alpha", given.Alpha, FloatAttr))
 }
 
@@ -1857,7 +1857,7 @@ type LeakyReluGradAttrs struct {
 
 // LeakyReluGrad adds the op of that name. The gradient of LeakyRelu, from its features. Its gradient is known.
 func (g *Graph) LeakyReluGrad(gradients Value, features Value, attrs ...LeakyReluGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("LeakyReluGrad", []Value{gradients, features}, optionalSet("alpha", given.Alpha, FloatAttr))
 }
 
@@ -1872,7 +1872,7 @@ type LearnedUnigramCandidateSamplerAttrs struct {
 // LearnedUnigramCandidateSampler adds the op of that name. Classes as often as they were true ones so far. It has no gradient.
 // Stateful: runs are never merged or folded away. numTrue: int. numSampled: int. unique: bool. rangeMax: int.
 func (g *Graph) LearnedUnigramCandidateSampler(trueClasses Value, numTrue int64, numSampled int64, unique bool, rangeMax int64, attrs ...LearnedUnigramCandidateSamplerAttrs) (sampledCandidates, trueExpectedCount, sampledExpectedCount Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "LearnedUnigramCandidateSampler", []Value{trueClasses}, IntAttr("num_true", numTrue), IntAttr("num_sampled", numSampled), BoolAttr("unique", unique), IntAttr("range_max", rangeMax), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -1911,7 +1911,7 @@ type ListDiffAttrs struct {
 // ListDiff adds the op of that name. The values of x that are not in y, in their order, and where they stand. It has no
 // gradient.
 func (g *Graph) ListDiff(x Value, y Value, attrs ...ListDiffAttrs) (out, idx Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "ListDiff", []Value{x, y}, optional("out_idx", given.OutIdx, TypeAttr))
 	return outs[0], outs[1]
 }
@@ -1951,7 +1951,7 @@ type LogUniformCandidateSamplerAttrs struct {
 // are. It has no gradient. Stateful: runs are never merged or folded away. numTrue: int. numSampled: int. unique: bool.
 // rangeMax: int.
 func (g *Graph) LogUniformCandidateSampler(trueClasses Value, numTrue int64, numSampled int64, unique bool, rangeMax int64, attrs ...LogUniformCandidateSamplerAttrs) (sampledCandidates, trueExpectedCount, sampledExpectedCount Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "LogUniformCandidateSampler", []Value{trueClasses}, IntAttr("num_true", numTrue), IntAttr("num_sampled", numSampled), BoolAttr("unique", unique), IntAttr("range_max", rangeMax), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -2016,7 +2016,7 @@ type LowerBoundAttrs struct {
 
 // LowerBound adds the op of that name. The first place in the sorted row where the value could stand. It has no gradient.
 func (g *Graph) LowerBound(sortedInputs Value, values Value, attrs ...LowerBoundAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("LowerBound", []Value{sortedInputs, values}, optional("out_type", given.OutType, TypeAttr))
 }
 
@@ -2034,7 +2034,7 @@ type MatMulAttrs struct {
 
 // MatMul adds the op of that name. Product of two matrices, each transposed first on request. Its gradient is known.
 func (g *Graph) MatMul(a Value, b Value, attrs ...MatMulAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MatMul", []Value{a, b}, optional("transpose_a", given.TransposeA, BoolAttr), optional("transpose_b", given.TransposeB, BoolAttr), optional("grad_a", given.GradA, BoolAttr), optional("grad_b", given.GradB, BoolAttr))
 }
 
@@ -2072,7 +2072,7 @@ type MatrixDiagPartV3Attrs struct {
 
 // MatrixDiagPartV3 adds the op of that name. The diagonals of matrices. Its gradient is known.
 func (g *Graph) MatrixDiagPartV3(input Value, k Value, paddingValue Value, attrs ...MatrixDiagPartV3Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MatrixDiagPartV3", []Value{input, k, paddingValue}, optional("align", given.Align, StringAttr))
 }
 
@@ -2089,7 +2089,7 @@ type MatrixDiagV3Attrs struct {
 
 // MatrixDiagV3 adds the op of that name. Matrices with the given diagonals. Its gradient is known.
 func (g *Graph) MatrixDiagV3(diagonal Value, k Value, numRows Value, numCols Value, paddingValue Value, attrs ...MatrixDiagV3Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MatrixDiagV3", []Value{diagonal, k, numRows, numCols, paddingValue}, optional("align", given.Align, StringAttr))
 }
 
@@ -2101,7 +2101,7 @@ type MatrixInverseAttrs struct {
 
 // MatrixInverse adds the op of that name. The inverses of matrices, or of their transposes. Its gradient is known.
 func (g *Graph) MatrixInverse(input Value, attrs ...MatrixInverseAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MatrixInverse", []Value{input}, optional("adjoint", given.Adjoint, BoolAttr))
 }
 
@@ -2123,7 +2123,7 @@ type MatrixSetDiagV3Attrs struct {
 
 // MatrixSetDiagV3 adds the op of that name. Matrices with some diagonals replaced. Its gradient is known.
 func (g *Graph) MatrixSetDiagV3(input Value, diagonal Value, k Value, attrs ...MatrixSetDiagV3Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MatrixSetDiagV3", []Value{input, diagonal, k}, optional("align", given.Align, StringAttr))
 }
 
@@ -2135,7 +2135,7 @@ type MatrixSolveAttrs struct {
 
 // MatrixSolve adds the op of that name. Solves systems of linear equations. Its gradient is known.
 func (g *Graph) MatrixSolve(matrix Value, rhs Value, attrs ...MatrixSolveAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MatrixSolve", []Value{matrix, rhs}, optional("adjoint", given.Adjoint, BoolAttr))
 }
 
@@ -2150,7 +2150,7 @@ type MatrixTriangularSolveAttrs struct {
 // MatrixTriangularSolve adds the op of that name. Solves systems with triangular matrices by substitution; batches broadcast.
 // Its gradient is known.
 func (g *Graph) MatrixTriangularSolve(matrix Value, rhs Value, attrs ...MatrixTriangularSolveAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MatrixTriangularSolve", []Value{matrix, rhs}, optionalSet("lower", given.Lower, BoolAttr), optional("adjoint", given.Adjoint, BoolAttr))
 }
 
@@ -2162,7 +2162,7 @@ type MaxAttrs struct {
 
 // Max adds the op of that name. The largest over some axes; NaN if there is one. Its gradient is known.
 func (g *Graph) Max(input Value, reductionIndices Value, attrs ...MaxAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Max", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
@@ -2177,7 +2177,7 @@ type MaxPoolAttrs struct {
 // MaxPool adds the op of that name. The largest value of each window. Its gradient is known. ksize: integers. strides:
 // integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) MaxPool(input Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPool", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2190,7 +2190,7 @@ type MaxPool3DAttrs struct {
 // MaxPool3D adds the op of that name. The largest value of each window of a volume. Its gradient is known. ksize: integers.
 // strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPool3D(input Value, ksize []int64, strides []int64, padding string, attrs ...MaxPool3DAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPool3D", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2203,7 +2203,7 @@ type MaxPool3DGradAttrs struct {
 // MaxPool3DGrad adds the op of that name. Gradient of MaxPool3D: each window's gradient where its maximum is. Its gradient is
 // known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPool3DGrad(origInput Value, origOutput Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...MaxPool3DGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPool3DGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2216,7 +2216,7 @@ type MaxPool3DGradGradAttrs struct {
 // MaxPool3DGradGrad adds the op of that name. Gradient of MaxPool3DGrad: of each window, the value at the first place that
 // holds its maximum. Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPool3DGradGrad(origInput Value, origOutput Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...MaxPool3DGradGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPool3DGradGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2231,7 +2231,7 @@ type MaxPoolGradAttrs struct {
 // MaxPoolGrad adds the op of that name. Gradient of MaxPool: each window's gradient at the first pixel that holds its maximum.
 // Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID", "EXPLICIT".
 func (g *Graph) MaxPoolGrad(origInput Value, origOutput Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPoolGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optionalList("explicit_paddings", given.ExplicitPaddings, IntsAttr), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2244,7 +2244,7 @@ type MaxPoolGradGradAttrs struct {
 // MaxPoolGradGrad adds the op of that name. Gradient of MaxPoolGrad: of each window, the value at the first pixel that holds
 // its maximum. Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPoolGradGrad(origInput Value, origOutput Value, grad Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolGradGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPoolGradGrad", []Value{origInput, origOutput, grad}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2257,7 +2257,7 @@ type MaxPoolGradGradV2Attrs struct {
 // MaxPoolGradGradV2 adds the op of that name. MaxPoolGradGrad whose window is an input. Its gradient is known. padding: one of
 // "SAME", "VALID".
 func (g *Graph) MaxPoolGradGradV2(origInput Value, origOutput Value, grad Value, ksize Value, strides Value, padding string, attrs ...MaxPoolGradGradV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPoolGradGradV2", []Value{origInput, origOutput, grad, ksize, strides}, StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2270,7 +2270,7 @@ type MaxPoolGradGradWithArgmaxAttrs struct {
 // MaxPoolGradGradWithArgmax adds the op of that name. Gradient of MaxPoolGradWithArgmax: what lies at each place. Its gradient
 // is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPoolGradGradWithArgmax(input Value, grad Value, argmax Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolGradGradWithArgmaxAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPoolGradGradWithArgmax", []Value{input, grad, argmax}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("include_batch_in_index", given.IncludeBatchInIndex, BoolAttr))
 }
 
@@ -2283,7 +2283,7 @@ type MaxPoolGradV2Attrs struct {
 // MaxPoolGradV2 adds the op of that name. MaxPoolGrad whose window is an input. Its gradient is known. padding: one of "SAME",
 // "VALID".
 func (g *Graph) MaxPoolGradV2(origInput Value, origOutput Value, grad Value, ksize Value, strides Value, padding string, attrs ...MaxPoolGradV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPoolGradV2", []Value{origInput, origOutput, grad, ksize, strides}, StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2296,7 +2296,7 @@ type MaxPoolGradWithArgmaxAttrs struct {
 // MaxPoolGradWithArgmax adds the op of that name. Gradient of MaxPoolWithArgmax: each window's gradient at the place of its
 // maximum. Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPoolGradWithArgmax(input Value, grad Value, argmax Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolGradWithArgmaxAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPoolGradWithArgmax", []Value{input, grad, argmax}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("include_batch_in_index", given.IncludeBatchInIndex, BoolAttr))
 }
 
@@ -2309,7 +2309,7 @@ type MaxPoolV2Attrs struct {
 // MaxPoolV2 adds the op of that name. The largest value of each window; the window's size and strides are inputs. Its gradient
 // is known. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPoolV2(input Value, ksize Value, strides Value, padding string, attrs ...MaxPoolV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MaxPoolV2", []Value{input, ksize, strides}, StringAttr("padding", padding), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -2324,7 +2324,7 @@ type MaxPoolWithArgmaxAttrs struct {
 // MaxPoolWithArgmax adds the op of that name. The largest value of each window, and where in its image (or in the batch) it
 // lies. Its gradient is known. ksize: integers. strides: integers. padding: one of "SAME", "VALID".
 func (g *Graph) MaxPoolWithArgmax(input Value, ksize []int64, strides []int64, padding string, attrs ...MaxPoolWithArgmaxAttrs) (output, argmax Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "MaxPoolWithArgmax", []Value{input}, IntsAttr("ksize", ksize...), IntsAttr("strides", strides...), StringAttr("padding", padding), optional("include_batch_in_index", given.IncludeBatchInIndex, BoolAttr), optional("Targmax", given.Targmax, TypeAttr))
 	return outs[0], outs[1]
 }
@@ -2342,7 +2342,7 @@ type MeanAttrs struct {
 
 // Mean adds the op of that name. The mean over some axes. Its gradient is known.
 func (g *Graph) Mean(input Value, reductionIndices Value, attrs ...MeanAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Mean", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
@@ -2354,7 +2354,7 @@ type MinAttrs struct {
 
 // Min adds the op of that name. The smallest over some axes; NaN if there is one. Its gradient is known.
 func (g *Graph) Min(input Value, reductionIndices Value, attrs ...MinAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Min", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
@@ -2403,7 +2403,7 @@ type MultinomialAttrs struct {
 // Multinomial adds the op of that name. Classes drawn with probabilities proportional to exp(logits); each run draws others. It
 // has no gradient. Stateful: runs are never merged or folded away.
 func (g *Graph) Multinomial(logits Value, numSamples Value, attrs ...MultinomialAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Multinomial", []Value{logits, numSamples}, optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr), optional("output_dtype", given.OutputDtype, TypeAttr))
 }
 
@@ -2426,7 +2426,7 @@ type MutableDenseHashTableV2Attrs struct {
 // MutableDenseHashTableV2 adds the op of that name. A mutable table with two keys that no entry may have. It has no gradient.
 // Stateful: runs are never merged or folded away. valueDtype: element type.
 func (g *Graph) MutableDenseHashTableV2(emptyKey Value, deletedKey Value, valueDtype DType, attrs ...MutableDenseHashTableV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MutableDenseHashTableV2", []Value{emptyKey, deletedKey}, TypeAttr("value_dtype", valueDtype), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("use_node_name_sharing", given.UseNodeNameSharing, BoolAttr), optionalShape("value_shape", given.ValueShape), optionalSet("initial_num_buckets", given.InitialNumBuckets, IntAttr), optionalSet("max_load_factor", given.MaxLoadFactor, FloatAttr))
 }
 
@@ -2445,7 +2445,7 @@ type MutableHashTableOfTensorsV2Attrs struct {
 // MutableHashTableOfTensorsV2 adds the op of that name. A table from keys to tensors of one shape that grows and shrinks. It
 // has no gradient. Stateful: runs are never merged or folded away. keyDtype: element type. valueDtype: element type.
 func (g *Graph) MutableHashTableOfTensorsV2(keyDtype DType, valueDtype DType, attrs ...MutableHashTableOfTensorsV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MutableHashTableOfTensorsV2", nil, TypeAttr("key_dtype", keyDtype), TypeAttr("value_dtype", valueDtype), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("use_node_name_sharing", given.UseNodeNameSharing, BoolAttr), optionalShape("value_shape", given.ValueShape))
 }
 
@@ -2462,7 +2462,7 @@ type MutableHashTableV2Attrs struct {
 // MutableHashTableV2 adds the op of that name. A table from keys to scalars that grows and shrinks. It has no gradient.
 // Stateful: runs are never merged or folded away. keyDtype: element type. valueDtype: element type.
 func (g *Graph) MutableHashTableV2(keyDtype DType, valueDtype DType, attrs ...MutableHashTableV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("MutableHashTableV2", nil, TypeAttr("key_dtype", keyDtype), TypeAttr("value_dtype", valueDtype), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("use_node_name_sharing", given.UseNodeNameSharing, BoolAttr))
 }
 
@@ -2495,7 +2495,7 @@ type NotEqualAttrs struct {
 
 // NotEqual adds the op of that name. x != y, with broadcasting. It has no gradient.
 func (g *Graph) NotEqual(x Value, y Value, attrs ...NotEqualAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("NotEqual", []Value{x, y}, optionalSet("incompatible_shape_error", given.IncompatibleShapeError, BoolAttr))
 }
 
@@ -2508,7 +2508,7 @@ type NthElementAttrs struct {
 // NthElement adds the op of that name. The element of each row that would stand at place n if the row was sorted. Its gradient
 // is known.
 func (g *Graph) NthElement(input Value, n Value, attrs ...NthElementAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("NthElement", []Value{input, n}, optional("reverse", given.Reverse, BoolAttr))
 }
 
@@ -2521,7 +2521,7 @@ type OneHotAttrs struct {
 // OneHot adds the op of that name. on_value at each index along a new axis of length depth, off_value elsewhere. It has no
 // gradient.
 func (g *Graph) OneHot(indices Value, depth Value, onValue Value, offValue Value, attrs ...OneHotAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("OneHot", []Value{indices, depth, onValue, offValue}, optionalSet("axis", given.Axis, IntAttr))
 }
 
@@ -2538,7 +2538,7 @@ type PackAttrs struct {
 
 // Pack adds the op of that name. Stacks tensors of one shape along a new axis. Its gradient is known.
 func (g *Graph) Pack(values []Value, attrs ...PackAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Pack", values, optional("axis", given.Axis, IntAttr))
 }
 
@@ -2568,7 +2568,7 @@ type PaddingFIFOQueueV2Attrs struct {
 // PaddingFIFOQueueV2 adds the op of that name. A FIFOQueueV2 whose batches pad smaller elements with zeros. It has no gradient.
 // Stateful: runs are never merged or folded away. componentTypes: element types.
 func (g *Graph) PaddingFIFOQueueV2(componentTypes []DType, attrs ...PaddingFIFOQueueV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("PaddingFIFOQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", given.Shapes, ShapesAttr), optionalSet("capacity", given.Capacity, IntAttr), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr))
 }
 
@@ -2613,7 +2613,7 @@ type PreventGradientAttrs struct {
 // PreventGradient adds the op of that name. Its input, unchanged; asking for a gradient through it is an error. Its gradient is
 // known.
 func (g *Graph) PreventGradient(input Value, attrs ...PreventGradientAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("PreventGradient", []Value{input}, optional("message", given.Message, StringAttr))
 }
 
@@ -2630,7 +2630,7 @@ type PrintAttrs struct {
 // Print adds the op of that name. Its input; the data go to the log each time, or the first times. Its gradient is known.
 // Stateful: runs are never merged or folded away.
 func (g *Graph) Print(input Value, data []Value, attrs ...PrintAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Print", slices.Concat([]Value{input}, data), optional("message", given.Message, StringAttr), optionalSet("first_n", given.FirstN, IntAttr), optionalSet("summarize", given.Summarize, IntAttr))
 }
 
@@ -2645,7 +2645,7 @@ type PrintV2Attrs struct {
 // PrintV2 adds the op of that name. The string goes to the log: as a warning, or as log(info), log(warning) or log(error) says.
 // It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) PrintV2(input Value, attrs ...PrintV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("PrintV2", []Value{input}, optional("output_stream", given.OutputStream, StringAttr), optional("end", given.End, StringAttr))
 }
 
@@ -2664,7 +2664,7 @@ type PriorityQueueV2Attrs struct {
 // PriorityQueueV2 adds the op of that name. A queue of tuples, smallest first component (an int64) first. It has no gradient.
 // Stateful: runs are never merged or folded away. shapes: shapes.
 func (g *Graph) PriorityQueueV2(shapes []Shape, attrs ...PriorityQueueV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("PriorityQueueV2", nil, ShapesAttr("shapes", shapes...), optionalList("component_types", given.ComponentTypes, TypesAttr), optionalSet("capacity", given.Capacity, IntAttr), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr))
 }
 
@@ -2676,7 +2676,7 @@ type ProdAttrs struct {
 
 // Prod adds the op of that name. The product over some axes. Its gradient is known.
 func (g *Graph) Prod(input Value, reductionIndices Value, attrs ...ProdAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Prod", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
@@ -2688,7 +2688,7 @@ type QrAttrs struct {
 
 // Qr adds the op of that name. Orthogonal q and upper triangular r whose product is the input. Its gradient is known.
 func (g *Graph) Qr(input Value, attrs ...QrAttrs) (q, r Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "Qr", []Value{input}, optional("full_matrices", given.FullMatrices, BoolAttr))
 	return outs[0], outs[1]
 }
@@ -2712,7 +2712,7 @@ type QuantizeAndDequantizeV2Attrs struct {
 // QuantizeAndDequantizeV2 adds the op of that name. Each element as the nearest of the values that a whole number of few bits
 // can stand for. Its gradient is known.
 func (g *Graph) QuantizeAndDequantizeV2(input Value, inputMin Value, inputMax Value, attrs ...QuantizeAndDequantizeV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("QuantizeAndDequantizeV2", []Value{input, inputMin, inputMax}, optionalSet("signed_input", given.SignedInput, BoolAttr), optionalSet("num_bits", given.NumBits, IntAttr), optional("range_given", given.RangeGiven, BoolAttr), optional("round_mode", given.RoundMode, StringAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr))
 }
 
@@ -2731,7 +2731,7 @@ type QuantizeAndDequantizeV3Attrs struct {
 // QuantizeAndDequantizeV3 adds the op of that name. Each element as the nearest of the values that a whole number of few bits
 // can stand for. Its gradient is known.
 func (g *Graph) QuantizeAndDequantizeV3(input Value, inputMin Value, inputMax Value, numBits Value, attrs ...QuantizeAndDequantizeV3Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("QuantizeAndDequantizeV3", []Value{input, inputMin, inputMax, numBits}, optionalSet("signed_input", given.SignedInput, BoolAttr), optionalSet("range_given", given.RangeGiven, BoolAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr))
 }
 
@@ -2754,7 +2754,7 @@ type QuantizeAndDequantizeV4Attrs struct {
 // QuantizeAndDequantizeV4 adds the op of that name. Each element as the nearest of the values that a whole number of few bits
 // can stand for. Its gradient is known.
 func (g *Graph) QuantizeAndDequantizeV4(input Value, inputMin Value, inputMax Value, attrs ...QuantizeAndDequantizeV4Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("QuantizeAndDequantizeV4", []Value{input, inputMin, inputMax}, optionalSet("signed_input", given.SignedInput, BoolAttr), optionalSet("num_bits", given.NumBits, IntAttr), optional("range_given", given.RangeGiven, BoolAttr), optional("round_mode", given.RoundMode, StringAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr))
 }
 
@@ -2767,7 +2767,7 @@ type QuantizeAndDequantizeV4GradAttrs struct {
 // QuantizeAndDequantizeV4Grad adds the op of that name. The gradients where the input lies in its range, zero elsewhere. It has
 // no gradient.
 func (g *Graph) QuantizeAndDequantizeV4Grad(gradients Value, input Value, inputMin Value, inputMax Value, attrs ...QuantizeAndDequantizeV4GradAttrs) (inputBackprop, inputMinBackprop, inputMaxBackprop Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "QuantizeAndDequantizeV4Grad", []Value{gradients, input, inputMin, inputMax}, optionalSet("axis", given.Axis, IntAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -2789,7 +2789,7 @@ type QuantizeV2Attrs struct {
 // QuantizeV2 adds the op of that name. Floats as whole numbers of few bits that stand for a range, and the range that they
 // stand for. It has no gradient. t: element type.
 func (g *Graph) QuantizeV2(input Value, minRange Value, maxRange Value, t DType, attrs ...QuantizeV2Attrs) (output, outputMin, outputMax Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "QuantizeV2", []Value{input, minRange, maxRange}, TypeAttr("T", t), optional("mode", given.Mode, StringAttr), optional("round_mode", given.RoundMode, StringAttr), optional("narrow_range", given.NarrowRange, BoolAttr), optionalSet("axis", given.Axis, IntAttr), optionalSet("ensure_minimum_range", given.EnsureMinimumRange, FloatAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -2803,7 +2803,7 @@ type QueueCloseV2Attrs struct {
 // QueueCloseV2 adds the op of that name. No more enqueues: waits for those before it, or cancels them. What is in the queue can
 // be taken. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) QueueCloseV2(handle Value, attrs ...QueueCloseV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("QueueCloseV2", []Value{handle}, optional("cancel_pending_enqueues", given.CancelPendingEnqueues, BoolAttr))
 }
 
@@ -2816,7 +2816,7 @@ type QueueDequeueManyV2Attrs struct {
 // QueueDequeueManyV2 adds the op of that name. Takes n tuples as a batch; waits until all are there. It has no gradient.
 // Stateful: runs are never merged or folded away. componentTypes: element types.
 func (g *Graph) QueueDequeueManyV2(handle Value, n Value, componentTypes []DType, attrs ...QueueDequeueManyV2Attrs) []Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.addN(len(componentTypes), "QueueDequeueManyV2", []Value{handle, n}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
@@ -2829,7 +2829,7 @@ type QueueDequeueUpToV2Attrs struct {
 // QueueDequeueUpToV2 adds the op of that name. Takes n tuples, or fewer once the queue is closed. It has no gradient. Stateful:
 // runs are never merged or folded away. componentTypes: element types.
 func (g *Graph) QueueDequeueUpToV2(handle Value, n Value, componentTypes []DType, attrs ...QueueDequeueUpToV2Attrs) []Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.addN(len(componentTypes), "QueueDequeueUpToV2", []Value{handle, n}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
@@ -2842,7 +2842,7 @@ type QueueDequeueV2Attrs struct {
 // QueueDequeueV2 adds the op of that name. Takes the first tuple; waits while there is none. It has no gradient. Stateful: runs
 // are never merged or folded away. componentTypes: element types.
 func (g *Graph) QueueDequeueV2(handle Value, componentTypes []DType, attrs ...QueueDequeueV2Attrs) []Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.addN(len(componentTypes), "QueueDequeueV2", []Value{handle}, TypesAttr("component_types", componentTypes...), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
@@ -2855,7 +2855,7 @@ type QueueEnqueueManyV2Attrs struct {
 // QueueEnqueueManyV2 adds the op of that name. Puts the rows of a batch into a queue, one after the other. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) QueueEnqueueManyV2(handle Value, components []Value, attrs ...QueueEnqueueManyV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("QueueEnqueueManyV2", slices.Concat([]Value{handle}, components), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
@@ -2868,7 +2868,7 @@ type QueueEnqueueV2Attrs struct {
 // QueueEnqueueV2 adds the op of that name. Puts a tuple into a queue; waits while it is full. It has no gradient. Stateful:
 // runs are never merged or folded away. The answer names the node.
 func (g *Graph) QueueEnqueueV2(handle Value, components []Value, attrs ...QueueEnqueueV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("QueueEnqueueV2", slices.Concat([]Value{handle}, components), optionalSet("timeout_ms", given.TimeoutMs, IntAttr))
 }
 
@@ -2895,7 +2895,7 @@ type RandomShuffleAttrs struct {
 // RandomShuffle adds the op of that name. The rows of the value in another order; each run finds another one. It has no
 // gradient. Stateful: runs are never merged or folded away.
 func (g *Graph) RandomShuffle(value Value, attrs ...RandomShuffleAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("RandomShuffle", []Value{value}, optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 }
 
@@ -2920,7 +2920,7 @@ type RandomShuffleQueueV2Attrs struct {
 // RandomShuffleQueueV2 adds the op of that name. A queue of tuples that gives out any of them. It has no gradient. Stateful:
 // runs are never merged or folded away. componentTypes: element types.
 func (g *Graph) RandomShuffleQueueV2(componentTypes []DType, attrs ...RandomShuffleQueueV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("RandomShuffleQueueV2", nil, TypesAttr("component_types", componentTypes...), optionalList("shapes", given.Shapes, ShapesAttr), optionalSet("capacity", given.Capacity, IntAttr), optional("min_after_dequeue", given.MinAfterDequeue, IntAttr), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr))
 }
 
@@ -2935,7 +2935,7 @@ type RandomStandardNormalAttrs struct {
 // RandomStandardNormal adds the op of that name. Normal floats; each run draws others. It has no gradient. Stateful: runs are
 // never merged or folded away. dtype: element type.
 func (g *Graph) RandomStandardNormal(shape Value, dtype DType, attrs ...RandomStandardNormalAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("RandomStandardNormal", []Value{shape}, TypeAttr("dtype", dtype), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 }
 
@@ -2950,7 +2950,7 @@ type RandomUniformAttrs struct {
 // RandomUniform adds the op of that name. Floats in [0, 1); each run draws others. It has no gradient. Stateful: runs are never
 // merged or folded away. dtype: element type.
 func (g *Graph) RandomUniform(shape Value, dtype DType, attrs ...RandomUniformAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("RandomUniform", []Value{shape}, TypeAttr("dtype", dtype), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 }
 
@@ -2965,7 +2965,7 @@ type RandomUniformIntAttrs struct {
 // RandomUniformInt adds the op of that name. Integers in [minval, maxval); each run draws others. It has no gradient. Stateful:
 // runs are never merged or folded away.
 func (g *Graph) RandomUniformInt(shape Value, minval Value, maxval Value, attrs ...RandomUniformIntAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("RandomUniformInt", []Value{shape, minval, maxval}, optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 }
 
@@ -3011,7 +3011,7 @@ type ReduceJoinAttrs struct {
 // ReduceJoin adds the op of that name. The strings along the given dimensions joined, the first of these the fastest; without
 // any, the input. It has no gradient.
 func (g *Graph) ReduceJoin(inputs Value, reductionIndices Value, attrs ...ReduceJoinAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ReduceJoin", []Value{inputs, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr), optional("separator", given.Separator, StringAttr))
 }
 
@@ -3029,7 +3029,7 @@ type RegexReplaceAttrs struct {
 // RegexReplace adds the op of that name. Each string with what matches a regular expression of RE2 rewritten; \1 in the rewrite
 // is the first group. It has no gradient.
 func (g *Graph) RegexReplace(input Value, pattern Value, rewrite Value, attrs ...RegexReplaceAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("RegexReplace", []Value{input, pattern, rewrite}, optionalSet("replace_global", given.ReplaceGlobal, BoolAttr))
 }
 
@@ -3070,7 +3070,7 @@ type ResizeBicubicAttrs struct {
 // ResizeBicubic adds the op of that name. Images in another size; each pixel is a cubic interpolation of the 4 x 4 around its
 // place. Its gradient is known.
 func (g *Graph) ResizeBicubic(images Value, size Value, attrs ...ResizeBicubicAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResizeBicubic", []Value{images, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
 }
 
@@ -3084,7 +3084,7 @@ type ResizeBicubicGradAttrs struct {
 
 // ResizeBicubicGrad adds the op of that name. Gradient of ResizeBicubic. It has no gradient.
 func (g *Graph) ResizeBicubicGrad(grads Value, originalImage Value, attrs ...ResizeBicubicGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResizeBicubicGrad", []Value{grads, originalImage}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
 }
 
@@ -3099,7 +3099,7 @@ type ResizeBilinearAttrs struct {
 // ResizeBilinear adds the op of that name. Images in another size; each pixel is interpolated between the four around its
 // place. Its gradient is known.
 func (g *Graph) ResizeBilinear(images Value, size Value, attrs ...ResizeBilinearAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResizeBilinear", []Value{images, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
 }
 
@@ -3113,7 +3113,7 @@ type ResizeBilinearGradAttrs struct {
 
 // ResizeBilinearGrad adds the op of that name. Gradient of ResizeBilinear. It has no gradient.
 func (g *Graph) ResizeBilinearGrad(grads Value, originalImage Value, attrs ...ResizeBilinearGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResizeBilinearGrad", []Value{grads, originalImage}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
 }
 
@@ -3128,7 +3128,7 @@ type ResizeNearestNeighborAttrs struct {
 // ResizeNearestNeighbor adds the op of that name. Images in another size; each pixel is the one nearest to its place. Its
 // gradient is known.
 func (g *Graph) ResizeNearestNeighbor(images Value, size Value, attrs ...ResizeNearestNeighborAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResizeNearestNeighbor", []Value{images, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
 }
 
@@ -3143,7 +3143,7 @@ type ResizeNearestNeighborGradAttrs struct {
 // ResizeNearestNeighborGrad adds the op of that name. Gradient of ResizeNearestNeighbor, for images of the given size. It has
 // no gradient.
 func (g *Graph) ResizeNearestNeighborGrad(grads Value, size Value, attrs ...ResizeNearestNeighborGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResizeNearestNeighborGrad", []Value{grads, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
 }
 
@@ -3180,7 +3180,7 @@ type ResourceApplyAdaMaxAttrs struct {
 // ResourceApplyAdaMax adds the op of that name. Adam with the decayed largest gradient in place of the mean square. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdaMax(var_ Value, m Value, v Value, beta1Power Value, lr Value, beta1 Value, beta2 Value, epsilon Value, grad Value, attrs ...ResourceApplyAdaMaxAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyAdaMax", []Value{var_, m, v, beta1Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3193,7 +3193,7 @@ type ResourceApplyAdadeltaAttrs struct {
 // ResourceApplyAdadelta adds the op of that name. Adadelta: steps scaled by the ratio of the moving means of past steps and
 // gradients. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdadelta(var_ Value, accum Value, accumUpdate Value, lr Value, rho Value, epsilon Value, grad Value, attrs ...ResourceApplyAdadeltaAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyAdadelta", []Value{var_, accum, accumUpdate, lr, rho, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3208,7 +3208,7 @@ type ResourceApplyAdagradAttrs struct {
 // ResourceApplyAdagrad adds the op of that name. accum += grad * grad; var -= lr * grad / sqrt(accum). It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdagrad(var_ Value, accum Value, lr Value, grad Value, attrs ...ResourceApplyAdagradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyAdagrad", []Value{var_, accum, lr, grad}, optional("use_locking", given.UseLocking, BoolAttr), optionalSet("update_slots", given.UpdateSlots, BoolAttr))
 }
 
@@ -3221,7 +3221,7 @@ type ResourceApplyAdagradDAAttrs struct {
 // ResourceApplyAdagradDA adds the op of that name. Adagrad by dual averaging. It has no gradient. Stateful: runs are never
 // merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdagradDA(var_ Value, gradientAccumulator Value, gradientSquaredAccumulator Value, grad Value, lr Value, l1 Value, l2 Value, globalStep Value, attrs ...ResourceApplyAdagradDAAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyAdagradDA", []Value{var_, gradientAccumulator, gradientSquaredAccumulator, grad, lr, l1, l2, globalStep}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3236,7 +3236,7 @@ type ResourceApplyAdagradV2Attrs struct {
 // ResourceApplyAdagradV2 adds the op of that name. accum += grad * grad; var -= lr * grad / (sqrt(accum) + epsilon). It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdagradV2(var_ Value, accum Value, lr Value, epsilon Value, grad Value, attrs ...ResourceApplyAdagradV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyAdagradV2", []Value{var_, accum, lr, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr), optionalSet("update_slots", given.UpdateSlots, BoolAttr))
 }
 
@@ -3251,7 +3251,7 @@ type ResourceApplyAdamAttrs struct {
 // ResourceApplyAdam adds the op of that name. Adam: moving means of the gradient and of its square; var -= rate * m / (sqrt(v)
 // + epsilon). It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdam(var_ Value, m Value, v Value, beta1Power Value, beta2Power Value, lr Value, beta1 Value, beta2 Value, epsilon Value, grad Value, attrs ...ResourceApplyAdamAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyAdam", []Value{var_, m, v, beta1Power, beta2Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
@@ -3264,7 +3264,7 @@ type ResourceApplyAdamWithAmsgradAttrs struct {
 // ResourceApplyAdamWithAmsgrad adds the op of that name. Adam with the largest v seen so far in the divisor. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAdamWithAmsgrad(var_ Value, m Value, v Value, vhat Value, beta1Power Value, beta2Power Value, lr Value, beta1 Value, beta2 Value, epsilon Value, grad Value, attrs ...ResourceApplyAdamWithAmsgradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyAdamWithAmsgrad", []Value{var_, m, v, vhat, beta1Power, beta2Power, lr, beta1, beta2, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3277,7 +3277,7 @@ type ResourceApplyAddSignAttrs struct {
 // ResourceApplyAddSign adds the op of that name. Larger steps where the gradient agrees with its moving mean. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyAddSign(var_ Value, m Value, lr Value, alpha Value, signDecay Value, beta Value, grad Value, attrs ...ResourceApplyAddSignAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyAddSign", []Value{var_, m, lr, alpha, signDecay, beta, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3290,7 +3290,7 @@ type ResourceApplyCenteredRMSPropAttrs struct {
 // ResourceApplyCenteredRMSProp adds the op of that name. RMSProp with the variance of the gradient in place of its mean square.
 // It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyCenteredRMSProp(var_ Value, mg Value, ms Value, mom Value, lr Value, rho Value, momentum Value, epsilon Value, grad Value, attrs ...ResourceApplyCenteredRMSPropAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyCenteredRMSProp", []Value{var_, mg, ms, mom, lr, rho, momentum, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3305,7 +3305,7 @@ type ResourceApplyFtrlAttrs struct {
 // ResourceApplyFtrl adds the op of that name. Follow the regularised leader. It has no gradient. Stateful: runs are never
 // merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyFtrl(var_ Value, accum Value, linear Value, grad Value, lr Value, l1 Value, l2 Value, lrPower Value, attrs ...ResourceApplyFtrlAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyFtrl", []Value{var_, accum, linear, grad, lr, l1, l2, lrPower}, optional("use_locking", given.UseLocking, BoolAttr), optional("multiply_linear_by_lr", given.MultiplyLinearByLr, BoolAttr))
 }
 
@@ -3320,7 +3320,7 @@ type ResourceApplyFtrlV2Attrs struct {
 // ResourceApplyFtrlV2 adds the op of that name. ResourceApplyFtrl with l2 shrinkage of the gradient. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyFtrlV2(var_ Value, accum Value, linear Value, grad Value, lr Value, l1 Value, l2 Value, l2Shrinkage Value, lrPower Value, attrs ...ResourceApplyFtrlV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyFtrlV2", []Value{var_, accum, linear, grad, lr, l1, l2, l2Shrinkage, lrPower}, optional("use_locking", given.UseLocking, BoolAttr), optional("multiply_linear_by_lr", given.MultiplyLinearByLr, BoolAttr))
 }
 
@@ -3333,7 +3333,7 @@ type ResourceApplyGradientDescentAttrs struct {
 // ResourceApplyGradientDescent adds the op of that name. var -= alpha * delta. It has no gradient. Stateful: runs are never
 // merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyGradientDescent(var_ Value, alpha Value, delta Value, attrs ...ResourceApplyGradientDescentAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyGradientDescent", []Value{var_, alpha, delta}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3348,7 +3348,7 @@ type ResourceApplyKerasMomentumAttrs struct {
 // ResourceApplyKerasMomentum adds the op of that name. accum = accum * momentum - lr * grad; var += accum, or with Nesterov's
 // look ahead. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyKerasMomentum(var_ Value, accum Value, lr Value, grad Value, momentum Value, attrs ...ResourceApplyKerasMomentumAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyKerasMomentum", []Value{var_, accum, lr, grad, momentum}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
@@ -3363,7 +3363,7 @@ type ResourceApplyMomentumAttrs struct {
 // ResourceApplyMomentum adds the op of that name. accum = accum * momentum + grad; var -= lr * accum, or with Nesterov's look
 // ahead. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyMomentum(var_ Value, accum Value, lr Value, grad Value, momentum Value, attrs ...ResourceApplyMomentumAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyMomentum", []Value{var_, accum, lr, grad, momentum}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
@@ -3376,7 +3376,7 @@ type ResourceApplyPowerSignAttrs struct {
 // ResourceApplyPowerSign adds the op of that name. Exponentially larger steps where the gradient agrees with its moving mean.
 // It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyPowerSign(var_ Value, m Value, lr Value, logbase Value, signDecay Value, beta Value, grad Value, attrs ...ResourceApplyPowerSignAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyPowerSign", []Value{var_, m, lr, logbase, signDecay, beta, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3389,7 +3389,7 @@ type ResourceApplyProximalAdagradAttrs struct {
 // ResourceApplyProximalAdagrad adds the op of that name. Adagrad followed by soft thresholding with l1 and shrinking with l2.
 // It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyProximalAdagrad(var_ Value, accum Value, lr Value, l1 Value, l2 Value, grad Value, attrs ...ResourceApplyProximalAdagradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyProximalAdagrad", []Value{var_, accum, lr, l1, l2, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3402,7 +3402,7 @@ type ResourceApplyProximalGradientDescentAttrs struct {
 // ResourceApplyProximalGradientDescent adds the op of that name. A gradient step followed by soft thresholding with l1 and
 // shrinking with l2. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyProximalGradientDescent(var_ Value, alpha Value, l1 Value, l2 Value, delta Value, attrs ...ResourceApplyProximalGradientDescentAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyProximalGradientDescent", []Value{var_, alpha, l1, l2, delta}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3415,7 +3415,7 @@ type ResourceApplyRMSPropAttrs struct {
 // ResourceApplyRMSProp adds the op of that name. Steps divided by the root of the moving mean of the squared gradient, with
 // momentum. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceApplyRMSProp(var_ Value, ms Value, mom Value, lr Value, rho Value, momentum Value, epsilon Value, grad Value, attrs ...ResourceApplyRMSPropAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceApplyRMSProp", []Value{var_, ms, mom, lr, rho, momentum, epsilon, grad}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3432,7 +3432,7 @@ type ResourceConditionalAccumulatorAttrs struct {
 // ResourceConditionalAccumulator adds the op of that name. Accumulates gradients until enough are there to be taken. It has no
 // gradient. Stateful: runs are never merged or folded away. dtype: element type. shape: shape.
 func (g *Graph) ResourceConditionalAccumulator(dtype DType, shape Shape, attrs ...ResourceConditionalAccumulatorAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("reduction_type", given.ReductionType, StringAttr))
 }
 
@@ -3453,7 +3453,7 @@ type ResourceGatherAttrs struct {
 // ResourceGather adds the op of that name. Rows of a variable by index, without reading the rest. Its gradient is known.
 // Stateful: runs are never merged or folded away. dtype: element type.
 func (g *Graph) ResourceGather(resource Value, indices Value, dtype DType, attrs ...ResourceGatherAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceGather", []Value{resource, indices}, TypeAttr("dtype", dtype), optional("batch_dims", given.BatchDims, IntAttr), optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 }
 
@@ -3504,7 +3504,7 @@ type ResourceScatterNdAddAttrs struct {
 // ResourceScatterNdAdd adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
 // their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdAdd(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdAddAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceScatterNdAdd", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -3519,7 +3519,7 @@ type ResourceScatterNdMaxAttrs struct {
 // ResourceScatterNdMax adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
 // their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdMax(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdMaxAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceScatterNdMax", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -3534,7 +3534,7 @@ type ResourceScatterNdMinAttrs struct {
 // ResourceScatterNdMin adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
 // their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdMin(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdMinAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceScatterNdMin", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -3549,7 +3549,7 @@ type ResourceScatterNdSubAttrs struct {
 // ResourceScatterNdSub adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices in
 // their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdSub(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdSubAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceScatterNdSub", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -3564,7 +3564,7 @@ type ResourceScatterNdUpdateAttrs struct {
 // ResourceScatterNdUpdate adds the op of that name. Combines rows of a variable, named by indices, with updates; equal indices
 // in their order. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceScatterNdUpdate(ref Value, indices Value, updates Value, attrs ...ResourceScatterNdUpdateAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceScatterNdUpdate", []Value{ref, indices, updates}, optionalSet("use_locking", given.UseLocking, BoolAttr), optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -3589,7 +3589,7 @@ type ResourceSparseApplyAdadeltaAttrs struct {
 // ResourceSparseApplyAdadelta adds the op of that name. ResourceApplyAdadelta for the rows named by indices. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyAdadelta(var_ Value, accum Value, accumUpdate Value, lr Value, rho Value, epsilon Value, grad Value, indices Value, attrs ...ResourceSparseApplyAdadeltaAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyAdadelta", []Value{var_, accum, accumUpdate, lr, rho, epsilon, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3604,7 +3604,7 @@ type ResourceSparseApplyAdagradAttrs struct {
 // ResourceSparseApplyAdagrad adds the op of that name. ResourceApplyAdagrad for the rows named by indices. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyAdagrad(var_ Value, accum Value, lr Value, grad Value, indices Value, attrs ...ResourceSparseApplyAdagradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyAdagrad", []Value{var_, accum, lr, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr), optionalSet("update_slots", given.UpdateSlots, BoolAttr))
 }
 
@@ -3617,7 +3617,7 @@ type ResourceSparseApplyAdagradDAAttrs struct {
 // ResourceSparseApplyAdagradDA adds the op of that name. ResourceApplyAdagradDA for the rows named by indices. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyAdagradDA(var_ Value, gradientAccumulator Value, gradientSquaredAccumulator Value, grad Value, indices Value, lr Value, l1 Value, l2 Value, globalStep Value, attrs ...ResourceSparseApplyAdagradDAAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyAdagradDA", []Value{var_, gradientAccumulator, gradientSquaredAccumulator, grad, indices, lr, l1, l2, globalStep}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3632,7 +3632,7 @@ type ResourceSparseApplyAdagradV2Attrs struct {
 // ResourceSparseApplyAdagradV2 adds the op of that name. ResourceApplyAdagradV2 for the rows named by indices. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyAdagradV2(var_ Value, accum Value, lr Value, epsilon Value, grad Value, indices Value, attrs ...ResourceSparseApplyAdagradV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyAdagradV2", []Value{var_, accum, lr, epsilon, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr), optionalSet("update_slots", given.UpdateSlots, BoolAttr))
 }
 
@@ -3645,7 +3645,7 @@ type ResourceSparseApplyCenteredRMSPropAttrs struct {
 // ResourceSparseApplyCenteredRMSProp adds the op of that name. ResourceApplyCenteredRMSProp for the rows named by indices. It
 // has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyCenteredRMSProp(var_ Value, mg Value, ms Value, mom Value, lr Value, rho Value, momentum Value, epsilon Value, grad Value, indices Value, attrs ...ResourceSparseApplyCenteredRMSPropAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyCenteredRMSProp", []Value{var_, mg, ms, mom, lr, rho, momentum, epsilon, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3660,7 +3660,7 @@ type ResourceSparseApplyFtrlAttrs struct {
 // ResourceSparseApplyFtrl adds the op of that name. ResourceApplyFtrl for the rows named by indices. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyFtrl(var_ Value, accum Value, linear Value, grad Value, indices Value, lr Value, l1 Value, l2 Value, lrPower Value, attrs ...ResourceSparseApplyFtrlAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyFtrl", []Value{var_, accum, linear, grad, indices, lr, l1, l2, lrPower}, optional("use_locking", given.UseLocking, BoolAttr), optional("multiply_linear_by_lr", given.MultiplyLinearByLr, BoolAttr))
 }
 
@@ -3675,7 +3675,7 @@ type ResourceSparseApplyFtrlV2Attrs struct {
 // ResourceSparseApplyFtrlV2 adds the op of that name. ResourceApplyFtrlV2 for the rows named by indices. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyFtrlV2(var_ Value, accum Value, linear Value, grad Value, indices Value, lr Value, l1 Value, l2 Value, l2Shrinkage Value, lrPower Value, attrs ...ResourceSparseApplyFtrlV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyFtrlV2", []Value{var_, accum, linear, grad, indices, lr, l1, l2, l2Shrinkage, lrPower}, optional("use_locking", given.UseLocking, BoolAttr), optional("multiply_linear_by_lr", given.MultiplyLinearByLr, BoolAttr))
 }
 
@@ -3690,7 +3690,7 @@ type ResourceSparseApplyKerasMomentumAttrs struct {
 // ResourceSparseApplyKerasMomentum adds the op of that name. ResourceApplyKerasMomentum for the rows named by indices. It has
 // no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyKerasMomentum(var_ Value, accum Value, lr Value, grad Value, indices Value, momentum Value, attrs ...ResourceSparseApplyKerasMomentumAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyKerasMomentum", []Value{var_, accum, lr, grad, indices, momentum}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
@@ -3705,7 +3705,7 @@ type ResourceSparseApplyMomentumAttrs struct {
 // ResourceSparseApplyMomentum adds the op of that name. ResourceApplyMomentum for the rows named by indices. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyMomentum(var_ Value, accum Value, lr Value, grad Value, indices Value, momentum Value, attrs ...ResourceSparseApplyMomentumAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyMomentum", []Value{var_, accum, lr, grad, indices, momentum}, optional("use_locking", given.UseLocking, BoolAttr), optional("use_nesterov", given.UseNesterov, BoolAttr))
 }
 
@@ -3718,7 +3718,7 @@ type ResourceSparseApplyProximalAdagradAttrs struct {
 // ResourceSparseApplyProximalAdagrad adds the op of that name. ResourceApplyProximalAdagrad for the rows named by indices. It
 // has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyProximalAdagrad(var_ Value, accum Value, lr Value, l1 Value, l2 Value, grad Value, indices Value, attrs ...ResourceSparseApplyProximalAdagradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyProximalAdagrad", []Value{var_, accum, lr, l1, l2, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3731,7 +3731,7 @@ type ResourceSparseApplyProximalGradientDescentAttrs struct {
 // ResourceSparseApplyProximalGradientDescent adds the op of that name. ResourceApplyProximalGradientDescent for the rows named
 // by indices. It has no gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyProximalGradientDescent(var_ Value, alpha Value, l1 Value, l2 Value, grad Value, indices Value, attrs ...ResourceSparseApplyProximalGradientDescentAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyProximalGradientDescent", []Value{var_, alpha, l1, l2, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3744,7 +3744,7 @@ type ResourceSparseApplyRMSPropAttrs struct {
 // ResourceSparseApplyRMSProp adds the op of that name. ResourceApplyRMSProp for the rows named by indices. It has no gradient.
 // Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceSparseApplyRMSProp(var_ Value, ms Value, mom Value, lr Value, rho Value, momentum Value, epsilon Value, grad Value, indices Value, attrs ...ResourceSparseApplyRMSPropAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceSparseApplyRMSProp", []Value{var_, ms, mom, lr, rho, momentum, epsilon, grad, indices}, optional("use_locking", given.UseLocking, BoolAttr))
 }
 
@@ -3765,7 +3765,7 @@ type ResourceStridedSliceAssignAttrs struct {
 // ResourceStridedSliceAssign adds the op of that name. Puts the value where StridedSlice would take from a variable. It has no
 // gradient. Stateful: runs are never merged or folded away. The answer names the node.
 func (g *Graph) ResourceStridedSliceAssign(ref Value, begin Value, end Value, strides Value, value Value, attrs ...ResourceStridedSliceAssignAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ResourceStridedSliceAssign", []Value{ref, begin, end, strides, value}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
 }
 
@@ -3778,7 +3778,7 @@ type ReverseSequenceAttrs struct {
 // ReverseSequence adds the op of that name. The first seq_lengths[i] elements of sequence i in reverse order, the rest as they
 // are. Its gradient is known. seqDim: int.
 func (g *Graph) ReverseSequence(input Value, seqLengths Value, seqDim int64, attrs ...ReverseSequenceAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ReverseSequence", []Value{input, seqLengths}, IntAttr("seq_dim", seqDim), optional("batch_dim", given.BatchDim, IntAttr))
 }
 
@@ -3833,7 +3833,7 @@ type ScatterNdAttrs struct {
 // ScatterNd adds the op of that name. Zeros of a shape, with the updates added at the coordinates in indices. Its gradient is
 // known.
 func (g *Graph) ScatterNd(indices Value, updates Value, shape Value, attrs ...ScatterNdAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ScatterNd", []Value{indices, updates, shape}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -3845,7 +3845,7 @@ type ScatterNdNonAliasingAddAttrs struct {
 
 // ScatterNdNonAliasingAdd adds the op of that name. The input with the updates added at the coordinates. Its gradient is known.
 func (g *Graph) ScatterNdNonAliasingAdd(input Value, indices Value, updates Value, attrs ...ScatterNdNonAliasingAddAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("ScatterNdNonAliasingAdd", []Value{input, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -3899,7 +3899,7 @@ type SelfAdjointEigV2Attrs struct {
 // SelfAdjointEigV2 adds the op of that name. Eigenvalues of symmetric matrices in rising order, and their eigenvectors as
 // columns; the lower triangle is read. Its gradient is known.
 func (g *Graph) SelfAdjointEigV2(input Value, attrs ...SelfAdjointEigV2Attrs) (e, v Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "SelfAdjointEigV2", []Value{input}, optionalSet("compute_v", given.ComputeV, BoolAttr))
 	return outs[0], outs[1]
 }
@@ -3922,7 +3922,7 @@ type SetSizeAttrs struct {
 
 // SetSize adds the op of that name. How many different elements each row of a sparse tensor has. It has no gradient.
 func (g *Graph) SetSize(setIndices Value, setValues Value, setShape Value, attrs ...SetSizeAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SetSize", []Value{setIndices, setValues, setShape}, optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 }
 
@@ -3934,7 +3934,7 @@ type ShapeAttrs struct {
 
 // Shape adds the op of that name. The dimensions of the input as a vector. It has no gradient.
 func (g *Graph) Shape(input Value, attrs ...ShapeAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Shape", []Value{input}, optional("out_type", given.OutType, TypeAttr))
 }
 
@@ -3946,7 +3946,7 @@ type ShapeNAttrs struct {
 
 // ShapeN adds the op of that name. The dimensions of each input as vectors. It has no gradient.
 func (g *Graph) ShapeN(input []Value, attrs ...ShapeNAttrs) []Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.addN(len(input), "ShapeN", input, optional("out_type", given.OutType, TypeAttr))
 }
 
@@ -3994,7 +3994,7 @@ type SizeAttrs struct {
 
 // Size adds the op of that name. The number of elements of the input. It has no gradient.
 func (g *Graph) Size(input Value, attrs ...SizeAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Size", []Value{input}, optional("out_type", given.OutType, TypeAttr))
 }
 
@@ -4061,7 +4061,7 @@ type SpaceToDepthAttrs struct {
 
 // SpaceToDepth adds the op of that name. Blocks of pixels laid out along the channels. Its gradient is known. blockSize: int.
 func (g *Graph) SpaceToDepth(input Value, blockSize int64, attrs ...SpaceToDepthAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SpaceToDepth", []Value{input}, IntAttr("block_size", blockSize), optional("data_format", given.DataFormat, StringAttr))
 }
 
@@ -4092,7 +4092,7 @@ type SparseConditionalAccumulatorAttrs struct {
 // SparseConditionalAccumulator adds the op of that name. Accumulates row gradients; a mean divides each row by the number of
 // gradients that had it. It has no gradient. Stateful: runs are never merged or folded away. dtype: element type. shape: shape.
 func (g *Graph) SparseConditionalAccumulator(dtype DType, shape Shape, attrs ...SparseConditionalAccumulatorAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseConditionalAccumulator", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("reduction_type", given.ReductionType, StringAttr))
 }
 
@@ -4132,7 +4132,7 @@ type SparseSegmentMeanAttrs struct {
 // SparseSegmentMean adds the op of that name. Row s is the mean of the rows of data that the indices of segment s name. Its
 // gradient is known.
 func (g *Graph) SparseSegmentMean(data Value, indices Value, segmentIds Value, attrs ...SparseSegmentMeanAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseSegmentMean", []Value{data, indices, segmentIds}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
@@ -4150,7 +4150,7 @@ type SparseSegmentMeanWithNumSegmentsAttrs struct {
 // SparseSegmentMeanWithNumSegments adds the op of that name. SparseSegmentMean into so many rows; those without a segment are
 // 0. Its gradient is known.
 func (g *Graph) SparseSegmentMeanWithNumSegments(data Value, indices Value, segmentIds Value, numSegments Value, attrs ...SparseSegmentMeanWithNumSegmentsAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseSegmentMeanWithNumSegments", []Value{data, indices, segmentIds, numSegments}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
@@ -4163,7 +4163,7 @@ type SparseSegmentSqrtNAttrs struct {
 // SparseSegmentSqrtN adds the op of that name. SparseSegmentSum divided by the root of the number of rows. Its gradient is
 // known.
 func (g *Graph) SparseSegmentSqrtN(data Value, indices Value, segmentIds Value, attrs ...SparseSegmentSqrtNAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseSegmentSqrtN", []Value{data, indices, segmentIds}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
@@ -4181,7 +4181,7 @@ type SparseSegmentSqrtNWithNumSegmentsAttrs struct {
 // SparseSegmentSqrtNWithNumSegments adds the op of that name. SparseSegmentSqrtN into so many rows; those without a segment are
 // 0. Its gradient is known.
 func (g *Graph) SparseSegmentSqrtNWithNumSegments(data Value, indices Value, segmentIds Value, numSegments Value, attrs ...SparseSegmentSqrtNWithNumSegmentsAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseSegmentSqrtNWithNumSegments", []Value{data, indices, segmentIds, numSegments}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
@@ -4194,7 +4194,7 @@ type SparseSegmentSumAttrs struct {
 // SparseSegmentSum adds the op of that name. Row s is the sum of the rows of data that the indices of segment s name. Its
 // gradient is known.
 func (g *Graph) SparseSegmentSum(data Value, indices Value, segmentIds Value, attrs ...SparseSegmentSumAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseSegmentSum", []Value{data, indices, segmentIds}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
@@ -4213,7 +4213,7 @@ type SparseSegmentSumWithNumSegmentsAttrs struct {
 // SparseSegmentSumWithNumSegments adds the op of that name. SparseSegmentSum into so many rows; those without a segment are 0.
 // Its gradient is known.
 func (g *Graph) SparseSegmentSumWithNumSegments(data Value, indices Value, segmentIds Value, numSegments Value, attrs ...SparseSegmentSumWithNumSegmentsAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseSegmentSumWithNumSegments", []Value{data, indices, segmentIds, numSegments}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
@@ -4235,7 +4235,7 @@ type SparseTensorDenseMatMulAttrs struct {
 // SparseTensorDenseMatMul adds the op of that name. The product of a sparse matrix with a dense one, each transposed before
 // where its adjoint is asked for. Its gradient is known.
 func (g *Graph) SparseTensorDenseMatMul(aIndices Value, aValues Value, aShape Value, b Value, attrs ...SparseTensorDenseMatMulAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseTensorDenseMatMul", []Value{aIndices, aValues, aShape, b}, optional("adjoint_a", given.AdjointA, BoolAttr), optional("adjoint_b", given.AdjointB, BoolAttr))
 }
 
@@ -4248,7 +4248,7 @@ type SparseToDenseAttrs struct {
 // SparseToDense adds the op of that name. A tensor of the default value with the values at the indices, which are in order and
 // do not repeat unless validate_indices is false. Its gradient is known.
 func (g *Graph) SparseToDense(sparseIndices Value, outputShape Value, sparseValues Value, defaultValue Value, attrs ...SparseToDenseAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("SparseToDense", []Value{sparseIndices, outputShape, sparseValues, defaultValue}, optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 }
 
@@ -4261,7 +4261,7 @@ type SparseToSparseSetOperationAttrs struct {
 // SparseToSparseSetOperation adds the op of that name. The elements of each row of two tensors, subtracted (a-b, b-a), met
 // (intersection) or joined (union), as a sparse tensor. It has no gradient. setOperation: string.
 func (g *Graph) SparseToSparseSetOperation(set1Indices Value, set1Values Value, set1Shape Value, set2Indices Value, set2Values Value, set2Shape Value, setOperation string, attrs ...SparseToSparseSetOperationAttrs) (resultIndices, resultValues, resultShape Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "SparseToSparseSetOperation", []Value{set1Indices, set1Values, set1Shape, set2Indices, set2Values, set2Shape}, StringAttr("set_operation", setOperation), optionalSet("validate_indices", given.ValidateIndices, BoolAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -4305,7 +4305,7 @@ type SqueezeAttrs struct {
 
 // Squeeze adds the op of that name. Removes dimensions of 1: those listed, or all. Its gradient is known.
 func (g *Graph) Squeeze(input Value, attrs ...SqueezeAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Squeeze", []Value{input}, optionalList("squeeze_dims", given.SqueezeDims, IntsAttr))
 }
 
@@ -4330,7 +4330,7 @@ type StackPushV2Attrs struct {
 // StackPushV2 adds the op of that name. Puts a value on a stack, and hands it on. It has no gradient. Stateful: runs are never
 // merged or folded away.
 func (g *Graph) StackPushV2(handle Value, elem Value, attrs ...StackPushV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StackPushV2", []Value{handle, elem}, optional("swap_memory", given.SwapMemory, BoolAttr))
 }
 
@@ -4343,7 +4343,7 @@ type StackV2Attrs struct {
 // StackV2 adds the op of that name. A stack of at most max_size values, or of any number where that is negative; it lives as
 // long as the run. It has no gradient. Stateful: runs are never merged or folded away. elemType: element type.
 func (g *Graph) StackV2(maxSize Value, elemType DType, attrs ...StackV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StackV2", []Value{maxSize}, TypeAttr("elem_type", elemType), optional("stack_name", given.StackName, StringAttr))
 }
 
@@ -4356,7 +4356,7 @@ type StatelessMultinomialAttrs struct {
 // StatelessMultinomial adds the op of that name. Classes drawn with probabilities proportional to exp(logits), a function of
 // the seed. It has no gradient.
 func (g *Graph) StatelessMultinomial(logits Value, numSamples Value, seed Value, attrs ...StatelessMultinomialAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StatelessMultinomial", []Value{logits, numSamples, seed}, optional("output_dtype", given.OutputDtype, TypeAttr))
 }
 
@@ -4387,7 +4387,7 @@ type StatelessRandomNormalAttrs struct {
 
 // StatelessRandomNormal adds the op of that name. Normal floats, a function of shape and key alone. It has no gradient.
 func (g *Graph) StatelessRandomNormal(shape Value, seed Value, attrs ...StatelessRandomNormalAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StatelessRandomNormal", []Value{shape, seed}, optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -4399,7 +4399,7 @@ type StatelessRandomNormalV2Attrs struct {
 
 // StatelessRandomNormalV2 adds the op of that name. Normal floats, a function of shape and key alone. It has no gradient.
 func (g *Graph) StatelessRandomNormalV2(shape Value, key Value, counter Value, alg Value, attrs ...StatelessRandomNormalV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StatelessRandomNormalV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -4411,7 +4411,7 @@ type StatelessRandomUniformAttrs struct {
 
 // StatelessRandomUniform adds the op of that name. Floats in [0, 1), a function of shape and key alone. It has no gradient.
 func (g *Graph) StatelessRandomUniform(shape Value, seed Value, attrs ...StatelessRandomUniformAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StatelessRandomUniform", []Value{shape, seed}, optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -4424,7 +4424,7 @@ type StatelessRandomUniformFullIntV2Attrs struct {
 // StatelessRandomUniformFullIntV2 adds the op of that name. Integers of all values, a function of shape and key alone. It has
 // no gradient.
 func (g *Graph) StatelessRandomUniformFullIntV2(shape Value, key Value, counter Value, alg Value, attrs ...StatelessRandomUniformFullIntV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StatelessRandomUniformFullIntV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -4448,7 +4448,7 @@ type StatelessRandomUniformV2Attrs struct {
 
 // StatelessRandomUniformV2 adds the op of that name. Floats in [0, 1), a function of shape and key alone. It has no gradient.
 func (g *Graph) StatelessRandomUniformV2(shape Value, key Value, counter Value, alg Value, attrs ...StatelessRandomUniformV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StatelessRandomUniformV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -4466,7 +4466,7 @@ type StatelessTruncatedNormalAttrs struct {
 
 // StatelessTruncatedNormal adds the op of that name. Normal floats within two standard deviations. It has no gradient.
 func (g *Graph) StatelessTruncatedNormal(shape Value, seed Value, attrs ...StatelessTruncatedNormalAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StatelessTruncatedNormal", []Value{shape, seed}, optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -4478,7 +4478,7 @@ type StatelessTruncatedNormalV2Attrs struct {
 
 // StatelessTruncatedNormalV2 adds the op of that name. Normal floats within two standard deviations. It has no gradient.
 func (g *Graph) StatelessTruncatedNormalV2(shape Value, key Value, counter Value, alg Value, attrs ...StatelessTruncatedNormalV2Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StatelessTruncatedNormalV2", []Value{shape, key, counter, alg}, optional("dtype", given.Dtype, TypeAttr))
 }
 
@@ -4497,7 +4497,7 @@ type StaticRegexReplaceAttrs struct {
 // StaticRegexReplace adds the op of that name. RegexReplace with a pattern that is known when the graph is built. It has no
 // gradient. pattern: string. rewrite: string.
 func (g *Graph) StaticRegexReplace(input Value, pattern string, rewrite string, attrs ...StaticRegexReplaceAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StaticRegexReplace", []Value{input}, StringAttr("pattern", pattern), StringAttr("rewrite", rewrite), optionalSet("replace_global", given.ReplaceGlobal, BoolAttr))
 }
 
@@ -4523,7 +4523,7 @@ type StridedSliceAttrs struct {
 // StridedSlice adds the op of that name. What x[begin:end:stride, index, ..., newaxis] takes; bit i of a mask changes what
 // entry i means. Its gradient is known.
 func (g *Graph) StridedSlice(input Value, begin Value, end Value, strides Value, attrs ...StridedSliceAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StridedSlice", []Value{input, begin, end, strides}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
 }
 
@@ -4544,7 +4544,7 @@ type StridedSliceGradAttrs struct {
 // StridedSliceGrad adds the op of that name. Zeros of a shape, with dy where StridedSlice would take values from. Its gradient
 // is known.
 func (g *Graph) StridedSliceGrad(shape Value, begin Value, end Value, strides Value, dy Value, attrs ...StridedSliceGradAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StridedSliceGrad", []Value{shape, begin, end, strides, dy}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
 }
 
@@ -4561,7 +4561,7 @@ type StringFormatAttrs struct {
 // StringFormat adds the op of that name. The template with the inputs in its places, each with the first and last elements of
 // its dimensions. It has no gradient.
 func (g *Graph) StringFormat(inputs []Value, attrs ...StringFormatAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StringFormat", inputs, optional("template", given.Template, StringAttr), optional("placeholder", given.Placeholder, StringAttr), optionalSet("summarize", given.Summarize, IntAttr))
 }
 
@@ -4574,7 +4574,7 @@ type StringJoinAttrs struct {
 // StringJoin adds the op of that name. The strings of all inputs at one place, one after the other; scalars go with each place.
 // It has no gradient.
 func (g *Graph) StringJoin(inputs []Value, attrs ...StringJoinAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StringJoin", inputs, optional("separator", given.Separator, StringAttr))
 }
 
@@ -4586,7 +4586,7 @@ type StringLengthAttrs struct {
 
 // StringLength adds the op of that name. How many bytes, or characters of UTF-8, each string has. It has no gradient.
 func (g *Graph) StringLength(input Value, attrs ...StringLengthAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StringLength", []Value{input}, optional("unit", given.Unit, StringAttr))
 }
 
@@ -4599,7 +4599,7 @@ type StringLowerAttrs struct {
 // StringLower adds the op of that name. Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of
 // Unicode. It has no gradient.
 func (g *Graph) StringLower(input Value, attrs ...StringLowerAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StringLower", []Value{input}, optional("encoding", given.Encoding, StringAttr))
 }
 
@@ -4612,7 +4612,7 @@ type StringSplitV2Attrs struct {
 // StringSplitV2 adds the op of that name. The pieces of each string between separators, or between runs of white space where
 // sep is empty, as a sparse tensor with a row for each string; at most maxsplit cuts each. It has no gradient.
 func (g *Graph) StringSplitV2(input Value, sep Value, attrs ...StringSplitV2Attrs) (indices, values, shape Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "StringSplitV2", []Value{input, sep}, optionalSet("maxsplit", given.Maxsplit, IntAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -4649,7 +4649,7 @@ type StringToNumberAttrs struct {
 // StringToNumber adds the op of that name. The number that each string is in decimal; white space around it does not matter. It
 // has no gradient.
 func (g *Graph) StringToNumber(stringTensor Value, attrs ...StringToNumberAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StringToNumber", []Value{stringTensor}, optional("out_type", given.OutType, TypeAttr))
 }
 
@@ -4662,7 +4662,7 @@ type StringUpperAttrs struct {
 // StringUpper adds the op of that name. Each string in the other case: letters of ASCII, or with encoding 'utf-8' those of
 // Unicode. It has no gradient.
 func (g *Graph) StringUpper(input Value, attrs ...StringUpperAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("StringUpper", []Value{input}, optional("encoding", given.Encoding, StringAttr))
 }
 
@@ -4680,7 +4680,7 @@ type SubstrAttrs struct {
 // Substr adds the op of that name. The part of each string that begins at pos, which may count from the end, and is at most len
 // long; pos and len have one shape and broadcast against the input. It has no gradient.
 func (g *Graph) Substr(input Value, pos Value, len_ Value, attrs ...SubstrAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Substr", []Value{input, pos, len_}, optional("unit", given.Unit, StringAttr))
 }
 
@@ -4692,7 +4692,7 @@ type SumAttrs struct {
 
 // Sum adds the op of that name. The sum over some axes. Its gradient is known.
 func (g *Graph) Sum(input Value, reductionIndices Value, attrs ...SumAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("Sum", []Value{input, reductionIndices}, optional("keep_dims", given.KeepDims, BoolAttr))
 }
 
@@ -4707,7 +4707,7 @@ type SvdAttrs struct {
 // Svd adds the op of that name. Singular values in falling order, with the left and right vectors as columns of u and v. Its
 // gradient is known.
 func (g *Graph) Svd(input Value, attrs ...SvdAttrs) (s, u, v Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "Svd", []Value{input}, optionalSet("compute_uv", given.ComputeUv, BoolAttr), optional("full_matrices", given.FullMatrices, BoolAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -4742,7 +4742,7 @@ type TensorArrayConcatV3Attrs struct {
 // TensorArrayConcatV3 adds the op of that name. The elements of an array one behind the other along their first dimension, and
 // how many rows each had. Its gradient is known. Stateful: runs are never merged or folded away. dtype: element type.
 func (g *Graph) TensorArrayConcatV3(handle Value, flowIn Value, dtype DType, attrs ...TensorArrayConcatV3Attrs) (value, lengths Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "TensorArrayConcatV3", []Value{handle, flowIn}, TypeAttr("dtype", dtype), optionalShape("element_shape_except0", given.ElementShapeExcept0))
 	return outs[0], outs[1]
 }
@@ -4756,7 +4756,7 @@ type TensorArrayGatherV3Attrs struct {
 // TensorArrayGatherV3 adds the op of that name. The elements of an array at some indices as the rows of one tensor. Its
 // gradient is known. Stateful: runs are never merged or folded away. dtype: element type.
 func (g *Graph) TensorArrayGatherV3(handle Value, indices Value, flowIn Value, dtype DType, attrs ...TensorArrayGatherV3Attrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorArrayGatherV3", []Value{handle, indices, flowIn}, TypeAttr("dtype", dtype), optionalShape("element_shape", given.ElementShape))
 }
 
@@ -4816,7 +4816,7 @@ type TensorArrayV3Attrs struct {
 // TensorArrayV3 adds the op of that name. An array of so many tensors, none of which is written; it lives as long as the run.
 // It has no gradient. Stateful: runs are never merged or folded away. dtype: element type.
 func (g *Graph) TensorArrayV3(size Value, dtype DType, attrs ...TensorArrayV3Attrs) (handle, flow Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "TensorArrayV3", []Value{size}, TypeAttr("dtype", dtype), optionalShape("element_shape", given.ElementShape), optional("dynamic_size", given.DynamicSize, BoolAttr), optionalSet("clear_after_read", given.ClearAfterRead, BoolAttr), optional("identical_element_shapes", given.IdenticalElementShapes, BoolAttr), optional("tensor_array_name", given.TensorArrayName, StringAttr))
 	return outs[0], outs[1]
 }
@@ -4836,7 +4836,7 @@ type TensorListConcatAttrs struct {
 // TensorListConcat adds the op of that name. All elements one behind the other along their first dimension, and how many rows
 // each had. Its gradient is known. elementDtype: element type.
 func (g *Graph) TensorListConcat(inputHandle Value, elementDtype DType, attrs ...TensorListConcatAttrs) (tensor, lengths Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "TensorListConcat", []Value{inputHandle}, TypeAttr("element_dtype", elementDtype), optionalShape("element_shape", given.ElementShape))
 	return outs[0], outs[1]
 }
@@ -4931,7 +4931,7 @@ type TensorListSetItemAttrs struct {
 
 // TensorListSetItem adds the op of that name. The list with another element at index. Its gradient is known.
 func (g *Graph) TensorListSetItem(inputHandle Value, index Value, item Value, attrs ...TensorListSetItemAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorListSetItem", []Value{inputHandle, index, item}, optional("resize_if_index_out_of_bounds", given.ResizeIfIndexOutOfBounds, BoolAttr))
 }
 
@@ -4950,7 +4950,7 @@ type TensorListStackAttrs struct {
 // TensorListStack adds the op of that name. All elements as the rows of one tensor. Its gradient is known. elementDtype:
 // element type.
 func (g *Graph) TensorListStack(inputHandle Value, elementShape Value, elementDtype DType, attrs ...TensorListStackAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorListStack", []Value{inputHandle, elementShape}, TypeAttr("element_dtype", elementDtype), optionalSet("num_elements", given.NumElements, IntAttr))
 }
 
@@ -4962,7 +4962,7 @@ type TensorScatterAddAttrs struct {
 
 // TensorScatterAdd adds the op of that name. The tensor with the updates added at the coordinates. Its gradient is known.
 func (g *Graph) TensorScatterAdd(tensor Value, indices Value, updates Value, attrs ...TensorScatterAddAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorScatterAdd", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -4975,7 +4975,7 @@ type TensorScatterMaxAttrs struct {
 // TensorScatterMax adds the op of that name. The larger of what is at the coordinates and the updates for it. Its gradient is
 // known.
 func (g *Graph) TensorScatterMax(tensor Value, indices Value, updates Value, attrs ...TensorScatterMaxAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorScatterMax", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -4988,7 +4988,7 @@ type TensorScatterMinAttrs struct {
 // TensorScatterMin adds the op of that name. The smaller of what is at the coordinates and the updates for it. Its gradient is
 // known.
 func (g *Graph) TensorScatterMin(tensor Value, indices Value, updates Value, attrs ...TensorScatterMinAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorScatterMin", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -5000,7 +5000,7 @@ type TensorScatterSubAttrs struct {
 
 // TensorScatterSub adds the op of that name. The tensor with the updates subtracted at the coordinates. Its gradient is known.
 func (g *Graph) TensorScatterSub(tensor Value, indices Value, updates Value, attrs ...TensorScatterSubAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorScatterSub", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -5013,7 +5013,7 @@ type TensorScatterUpdateAttrs struct {
 // TensorScatterUpdate adds the op of that name. The tensor with the updates in place of what is at the coordinates. Its
 // gradient is known.
 func (g *Graph) TensorScatterUpdate(tensor Value, indices Value, updates Value, attrs ...TensorScatterUpdateAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorScatterUpdate", []Value{tensor, indices, updates}, optional("bad_indices_policy", given.BadIndicesPolicy, StringAttr))
 }
 
@@ -5034,7 +5034,7 @@ type TensorStridedSliceUpdateAttrs struct {
 // TensorStridedSliceUpdate adds the op of that name. The input with the value where StridedSlice would take from it. Its
 // gradient is known.
 func (g *Graph) TensorStridedSliceUpdate(input Value, begin Value, end Value, strides Value, value Value, attrs ...TensorStridedSliceUpdateAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TensorStridedSliceUpdate", []Value{input, begin, end, strides, value}, optional("begin_mask", given.BeginMask, IntAttr), optional("end_mask", given.EndMask, IntAttr), optional("ellipsis_mask", given.EllipsisMask, IntAttr), optional("new_axis_mask", given.NewAxisMask, IntAttr), optional("shrink_axis_mask", given.ShrinkAxisMask, IntAttr))
 }
 
@@ -5052,7 +5052,7 @@ type TopKAttrs struct {
 // TopK adds the op of that name. The k largest of each row and where they stand; equal ones in their order. Its gradient is
 // known. k: int.
 func (g *Graph) TopK(input Value, k int64, attrs ...TopKAttrs) (values, indices Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "TopK", []Value{input}, IntAttr("k", k), optionalSet("sorted", given.Sorted, BoolAttr))
 	return outs[0], outs[1]
 }
@@ -5068,7 +5068,7 @@ type TopKV2Attrs struct {
 // TopKV2 adds the op of that name. The k largest of each row and where they stand; equal ones in their order. Its gradient is
 // known.
 func (g *Graph) TopKV2(input Value, k Value, attrs ...TopKV2Attrs) (values, indices Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "TopKV2", []Value{input, k}, optionalSet("sorted", given.Sorted, BoolAttr), optional("index_type", given.IndexType, TypeAttr))
 	return outs[0], outs[1]
 }
@@ -5100,7 +5100,7 @@ type TruncatedNormalAttrs struct {
 // TruncatedNormal adds the op of that name. Normal floats within two standard deviations; each run draws others. It has no
 // gradient. Stateful: runs are never merged or folded away. dtype: element type.
 func (g *Graph) TruncatedNormal(shape Value, dtype DType, attrs ...TruncatedNormalAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("TruncatedNormal", []Value{shape}, TypeAttr("dtype", dtype), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 }
 
@@ -5115,7 +5115,7 @@ type UniformCandidateSamplerAttrs struct {
 // UniformCandidateSampler adds the op of that name. Classes that are all alike. It has no gradient. Stateful: runs are never
 // merged or folded away. numTrue: int. numSampled: int. unique: bool. rangeMax: int.
 func (g *Graph) UniformCandidateSampler(trueClasses Value, numTrue int64, numSampled int64, unique bool, rangeMax int64, attrs ...UniformCandidateSamplerAttrs) (sampledCandidates, trueExpectedCount, sampledExpectedCount Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "UniformCandidateSampler", []Value{trueClasses}, IntAttr("num_true", numTrue), IntAttr("num_sampled", numSampled), BoolAttr("unique", unique), IntAttr("range_max", rangeMax), optional("seed", given.Seed, IntAttr), optional("seed2", given.Seed2, IntAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -5129,7 +5129,7 @@ type UniqueAttrs struct {
 // Unique adds the op of that name. The distinct values of x in order of first occurrence, and for each element which one it is.
 // It has no gradient.
 func (g *Graph) Unique(x Value, attrs ...UniqueAttrs) (y, idx Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "Unique", []Value{x}, optional("out_idx", given.OutIdx, TypeAttr))
 	return outs[0], outs[1]
 }
@@ -5143,7 +5143,7 @@ type UniqueV2Attrs struct {
 // UniqueV2 adds the op of that name. The distinct slices along an axis in order of first occurrence, and for each slice which
 // one it is. It has no gradient.
 func (g *Graph) UniqueV2(x Value, axis Value, attrs ...UniqueV2Attrs) (y, idx Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(2, "UniqueV2", []Value{x, axis}, optional("out_idx", given.OutIdx, TypeAttr))
 	return outs[0], outs[1]
 }
@@ -5156,7 +5156,7 @@ type UniqueWithCountsAttrs struct {
 
 // UniqueWithCounts adds the op of that name. Unique, and how often each value occurs. It has no gradient.
 func (g *Graph) UniqueWithCounts(x Value, attrs ...UniqueWithCountsAttrs) (y, idx, count Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "UniqueWithCounts", []Value{x}, optional("out_idx", given.OutIdx, TypeAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -5169,7 +5169,7 @@ type UniqueWithCountsV2Attrs struct {
 
 // UniqueWithCountsV2 adds the op of that name. UniqueV2, and how often each slice occurs. It has no gradient.
 func (g *Graph) UniqueWithCountsV2(x Value, axis Value, attrs ...UniqueWithCountsV2Attrs) (y, idx, count Value) {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	outs := g.addN(3, "UniqueWithCountsV2", []Value{x, axis}, optional("out_idx", given.OutIdx, TypeAttr))
 	return outs[0], outs[1], outs[2]
 }
@@ -5182,7 +5182,7 @@ type UnpackAttrs struct {
 
 // Unpack adds the op of that name. The slices of a tensor along an axis. Its gradient is known. num: int.
 func (g *Graph) Unpack(value Value, num int64, attrs ...UnpackAttrs) []Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.addN(int(num), "Unpack", []Value{value}, IntAttr("num", num), optional("axis", given.Axis, IntAttr))
 }
 
@@ -5224,7 +5224,7 @@ type UpperBoundAttrs struct {
 
 // UpperBound adds the op of that name. The last place in the sorted row where the value could stand. It has no gradient.
 func (g *Graph) UpperBound(sortedInputs Value, values Value, attrs ...UpperBoundAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("UpperBound", []Value{sortedInputs, values}, optional("out_type", given.OutType, TypeAttr))
 }
 
@@ -5243,7 +5243,7 @@ type VarHandleOpAttrs struct {
 // VarHandleOp adds the op of that name. The handle of a variable, found or made by container and shared_name (or the node's
 // name). It has no gradient. Stateful: runs are never merged or folded away. dtype: element type. shape: shape.
 func (g *Graph) VarHandleOp(dtype DType, shape Shape, attrs ...VarHandleOpAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("VarHandleOp", nil, TypeAttr("dtype", dtype), ShapeAttr("shape", shape), optional("container", given.Container, StringAttr), optional("shared_name", given.SharedName, StringAttr), optional("debug_name", given.DebugName, StringAttr), optionalList("allowed_devices", given.AllowedDevices, StringsAttr))
 }
 
@@ -5262,7 +5262,7 @@ type VariableShapeAttrs struct {
 // VariableShape adds the op of that name. The shape of a variable's value. It has no gradient. Stateful: runs are never merged
 // or folded away.
 func (g *Graph) VariableShape(input Value, attrs ...VariableShapeAttrs) Value {
-	given := last(attrs)
+	given := onlyOf(g, attrs)
 	return g.add1("VariableShape", []Value{input}, optional("out_type", given.OutType, TypeAttr))
 }
 

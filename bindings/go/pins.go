@@ -64,6 +64,15 @@ func (p *pins) cstrings(list []string) (**C.char, C.size_t) {
 	return &out[0], C.size_t(len(list))
 }
 
+// columns are the names of those columns that are to be read; nil: all. A list without a name is not all of them: it was filled and nothing
+// came of it.
+func (p *pins) columns(list []string) (**C.char, C.size_t) {
+	if list != nil && len(list) == 0 && p.err == nil {
+		p.err = invalid("Columns is an empty list, which names no column to read; name some, or give nil for all of them")
+	}
+	return p.cstrings(list)
+}
+
 // hasNUL says of a name that the library would take it for a shorter one.
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
@@ -120,10 +129,31 @@ func flag(b bool) C.int32_t {
 	return 0
 }
 
-// last is the options of a call that has at most one set of them.
-func last[T any](options []T) (out T) {
-	if len(options) > 0 {
-		out = options[len(options)-1]
+// only is the options of a call that has at most one set of them: of two, one would be dropped without a word.
+func only[T any](options []T) (out T, err error) {
+	switch len(options) {
+	case 0:
+		return out, nil
+	case 1:
+		return options[0], nil
 	}
-	return out
+	return out, invalid("%d of %T were given; give one, with all that is to be said, or none", len(options), out)
+}
+
+// pinnedOnly is only, whose error waits in p.
+func pinnedOnly[T any](p *pins, options []T) T {
+	o, err := only(options)
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	return o
+}
+
+// onlyOf is the optional attributes of an op, where more than one set sticks in g.
+func onlyOf[T any](g *Graph, attrs []T) T {
+	given, err := only(attrs)
+	if err != nil {
+		g.fail(err)
+	}
+	return given
 }

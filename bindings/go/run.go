@@ -9,10 +9,11 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
-var runKind = &kind{"run", func(p unsafe.Pointer) { C.dtg_run_release((*C.dtg_run)(p)) }}
+var runKind = &kind{"run", "Session.RunAsync", func(p unsafe.Pointer) { C.dtg_run_release((*C.dtg_run)(p)) }}
 
 // Run is a run that no thread waits for. Wait for it, or Close it: the run then goes on and its results are dropped.
 type Run struct {
@@ -22,7 +23,8 @@ type Run struct {
 	done    chan struct{}
 	failed  error // valid when done is closed
 	once    sync.Once
-	result  error // of taking the results
+	result  error // of taking the results, and of the context that cancelled the run
+	ender   atomic.Pointer[context.Context]
 }
 
 // RunAsync starts a run and returns at once. What the args fetch is there when Wait has returned nil. Errors: those found before
@@ -91,7 +93,7 @@ func (r *Run) Cancel() {
 	runtime.KeepAlive(r)
 }
 
-// c is the handle for a call. A Run that no RunAsync made is as one that was closed.
+// c is the handle for a call.
 func (r *Run) c() (*C.dtg_run, error) {
 	if r == nil {
 		return nil, invalid("the run is nil; make one first")
@@ -116,7 +118,8 @@ func (r *Run) Done() <-chan struct{} {
 }
 
 // Wait waits for the end of the run and delivers what it fetched. The end of ctx cancels the run; Wait then still waits for the
-// run's end, which is soon, and the error is ctx.Err() around the library's. May be called again: it answers the same.
+// run's end, which is soon, and the error is ctx.Err() around the library's. May be called again, with another context too: it answers the
+// same.
 func (r *Run) Wait(ctx context.Context) error {
 	if err := given(ctx); err != nil {
 		return err
@@ -129,7 +132,12 @@ func (r *Run) Wait(ctx context.Context) error {
 		cancelled := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() {
 			defer close(cancelled)
-			r.Cancel()
+			select {
+			case <-r.done: // too late to end it
+			default:
+				r.ender.CompareAndSwap(nil, &ctx)
+				r.Cancel()
+			}
 		})
 		// Whoever got the answer may count open objects: no call of ours is under way any more.
 		defer func() {
@@ -139,8 +147,13 @@ func (r *Run) Wait(ctx context.Context) error {
 		}()
 	}
 	<-r.done
-	r.once.Do(func() { r.result = r.collect() })
-	return ended(ctx, r.result, false)
+	r.once.Do(func() {
+		if by := r.ender.Load(); by != nil {
+			ctx = *by
+		}
+		r.result = ended(ctx, r.collect(), false)
+	})
+	return r.result
 }
 
 // collect takes the results and drops the handle.

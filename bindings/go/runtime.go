@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-var runtimeKind = &kind{"runtime", func(p unsafe.Pointer) { C.dtg_runtime_release((*C.dtg_runtime)(p)) }}
+var runtimeKind = &kind{"runtime", "NewRuntime", func(p unsafe.Pointer) { C.dtg_runtime_release((*C.dtg_runtime)(p)) }}
 
 // Runtime is the compute threads and settings that sessions share. A nil *Runtime is the default runtime of the process;
 // functions of the package that have a method of the same name on Runtime use that one.
@@ -34,7 +34,10 @@ func NewRuntime(options ...RuntimeOptions) (*Runtime, error) {
 	if err := loaded(); err != nil {
 		return nil, err
 	}
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return nil, err
+	}
 	c := &C.dtg_runtime_options{
 		compute_threads:    clamped(o.ComputeThreads),
 		pin_threads:        flag(o.PinThreads),

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-var serverKind = &kind{"server", func(p unsafe.Pointer) { C.dtg_server_release((*C.dtg_server)(p)) }}
+var serverKind = &kind{"server", "StartServer", func(p unsafe.Pointer) { C.dtg_server_release((*C.dtg_server)(p)) }}
 
 // Keygen makes a new job key in a new file that only its owner can read. Every task of a job needs the same. Errors:
 // InvalidArgument, AlreadyExists (it is never overwritten), FailedPrecondition (what the file system says).
@@ -65,7 +65,10 @@ func (r *Runtime) StartServer(cluster *Cluster, options ...ServerOptions) (*Serv
 	if err != nil {
 		return nil, err
 	}
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return nil, err
+	}
 	var p pins
 	defer p.Unpin()
 	c := &C.dtg_server_options{struct_size: C.sizeof_dtg_server_options, task: p.int32(o.Task, "Task"), cpu_devices: p.int32(o.CPUDevices, "CPUDevices"),

@@ -32,6 +32,9 @@ func (m *Model) Export(s *Session, path string, what Export) error {
 	if p.err != nil {
 		return p.err
 	}
+	if err := m.Err(); err != nil {
+		return err
+	}
 	return m.withSession(s, func(model *C.dtg_model, session *C.dtg_session) *C.dtg_error {
 		data, length := chars(path)
 		return C.dtg_model_export(model, session, c, data, length)
@@ -51,7 +54,8 @@ func (p *pins) endpoints(of map[string]Value) (**C.char, *C.dtg_value, C.size_t)
 }
 
 // LoadModel is a model that Export wrote, over a graph of its own, and a local session in which its variables have their values. Close
-// both. Errors: NotFound, DataLoss (cut, damaged, or no exported model), Unimplemented (of a later release), ResourceExhausted.
+// all three: the model, the session, and the graph, which is model.Graph(); each keeps what it needs of the others, so the order does not
+// matter, and the graph may be closed at once where nothing is to be added. Errors: NotFound, DataLoss (cut, damaged, or no exported model), Unimplemented (of a later release), ResourceExhausted.
 //
 //	model, session, err := dtg.LoadModel("model.dtg")
 //	in, out := dtg.Must(model.Endpoint("x")), dtg.Must(model.Endpoint("y"))
@@ -92,7 +96,7 @@ func (r *Runtime) LoadModel(path string) (*Model, *Session, error) {
 // Endpoint is the input or output of that name of a model that was loaded. It adds nothing, so its error is its own and the model stays as it
 // was: NotFound, with the names that there are.
 func (m *Model) Endpoint(name string) (out Value, err error) {
-	err = m.use(func(p *C.dtg_model) *C.dtg_error {
+	err = m.read(func(p *C.dtg_model) *C.dtg_error {
 		data, length := chars(name)
 		return C.dtg_model_endpoint(p, data, length, out.out())
 	})
@@ -109,7 +113,7 @@ type Endpoint struct {
 // Endpoints are the inputs and outputs of a model that was loaded.
 func (m *Model) Endpoints() (inputs, outputs []Endpoint, err error) {
 	var out *C.dtg_string
-	if err = m.use(func(p *C.dtg_model) *C.dtg_error { return C.dtg_model_endpoints(p, &out) }); err != nil {
+	if err = m.read(func(p *C.dtg_model) *C.dtg_error { return C.dtg_model_endpoints(p, &out) }); err != nil {
 		return nil, nil, err
 	}
 	var all struct{ Inputs, Outputs []Endpoint }
@@ -118,7 +122,8 @@ func (m *Model) Endpoints() (inputs, outputs []Endpoint, err error) {
 }
 
 // SetClasses says what the classes are called that an output tells apart, in the order of their numbers, where no schema of the training data
-// does. output is its name in the exported file; "": all that have so many classes. Errors: InvalidArgument (no names, or one twice).
+// does. output is its name in the exported file; "": all that have so many classes. Names for an output that a fit or an export then does not
+// have are told by a warning. Errors: InvalidArgument (no names, or one twice; an output that is known and does not tell so many apart).
 func (m *Model) SetClasses(output string, names ...string) error {
 	var p pins
 	defer p.Unpin()
@@ -126,7 +131,7 @@ func (m *Model) SetClasses(output string, names ...string) error {
 	if p.err != nil {
 		return p.err
 	}
-	return m.use(func(model *C.dtg_model) *C.dtg_error {
+	return m.read(func(model *C.dtg_model) *C.dtg_error {
 		data, length := chars(output)
 		return C.dtg_model_set_classes(model, data, length, list, count)
 	})
@@ -140,7 +145,7 @@ func (m *Model) SetClasses(output string, names ...string) error {
 //	fmt.Println(names[found[0]])
 func (m *Model) Classes(output string) ([]string, error) {
 	var out *C.dtg_tensor
-	err := m.use(func(model *C.dtg_model) *C.dtg_error {
+	err := m.read(func(model *C.dtg_model) *C.dtg_error {
 		data, length := chars(output)
 		return C.dtg_model_classes(model, data, length, &out)
 	})

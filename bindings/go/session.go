@@ -15,7 +15,7 @@ import (
 	"unsafe"
 )
 
-var sessionKind = &kind{"session", func(p unsafe.Pointer) { C.dtg_session_release((*C.dtg_session)(p)) }}
+var sessionKind = &kind{"session", "Connect", func(p unsafe.Pointer) { C.dtg_session_release((*C.dtg_session)(p)) }}
 
 // Security is how frames travel over TCP. Unix sockets need neither: the other process's user is checked.
 type Security int32
@@ -60,7 +60,10 @@ func Connect(ctx context.Context, target string, g *Graph, options ...SessionOpt
 	if err := tooLate(ctx); err != nil {
 		return nil, fmt.Errorf("connect to %q: %w", target, err)
 	}
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return nil, err
+	}
 	deadline := boundBy(ctx, &o.ConnectTimeout)
 	if ctx.Done() == nil {
 		return connect(target, g, &o)
@@ -152,7 +155,10 @@ func (r *Runtime) ClusterStatus(ctx context.Context, target string, options ...S
 	if err != nil {
 		return "", err
 	}
-	o := last(options)
+	o, err := only(options)
+	if err != nil {
+		return "", err
+	}
 	deadline := boundBy(ctx, &o.ConnectTimeout)
 	var p pins
 	defer p.Unpin()
@@ -265,7 +271,8 @@ func (s *Session) Barrier(ctx context.Context, name string) error {
 // none: a client that is no task) tells every task but its own to stop, and those that wait in Server.Join return. A worker whose
 // connection has ended may be back: it is waited for, for half a minute (six times the Dead of the first parameter server's options), and then
 // no more; the chief's log names it. So give ctx more time than that. Where the deadline of ctx passes before, nothing was ended, and
-// DeadlineExceeded names those that work on, or how long they have been lost.
+// DeadlineExceeded names those that work on, or how long they have been lost. So every worker should call it before it exits, not the chief
+// alone: one that exits without it is taken for lost, and makes the chief wait for that half minute.
 //
 // A ctx that is cancelled ends the waiting, but this worker has said that it is done.
 func (s *Session) EndJob(ctx context.Context) error {

@@ -50,7 +50,7 @@ func (m *Model) AddShardedVariable(spec VariableSpec, partitioner Partitioner) (
 
 // FindShardedVariable is the variable in shards of that name. Errors: NotFound.
 func (m *Model) FindShardedVariable(name string) (s Sharded, err error) {
-	err = m.use(func(p *C.dtg_model) *C.dtg_error {
+	err = m.read(func(p *C.dtg_model) *C.dtg_error {
 		text, length := chars(name)
 		out := C.dtg_sharded{struct_size: C.sizeof_dtg_sharded}
 		failed := C.dtg_model_find_sharded_variable(p, text, length, &out)
@@ -64,7 +64,7 @@ func (m *Model) FindShardedVariable(name string) (s Sharded, err error) {
 
 // Shard is shard i of a variable in shards. Errors: NotFound, OutOfRange.
 func (m *Model) Shard(name string, i int64) (v Variable, err error) {
-	err = m.use(func(p *C.dtg_model) *C.dtg_error {
+	err = m.read(func(p *C.dtg_model) *C.dtg_error {
 		text, length := chars(name)
 		out := C.dtg_variable{struct_size: C.sizeof_dtg_variable}
 		failed := C.dtg_sharded_shard(p, text, length, C.int64_t(i), &out)

@@ -114,13 +114,13 @@ func DatasetJSONLines(path string, options ...JSONLinesOptions) *Dataset {
 
 // DatasetJSONLines is the same with the memory limit of r.
 func (r *Runtime) DatasetJSONLines(path string, options ...JSONLinesOptions) *Dataset {
-	o := last(options)
 	var p pins
 	defer p.Unpin()
+	o := pinnedOnly(&p, options)
 	c := &C.dtg_json_lines_options{struct_size: C.sizeof_dtg_json_lines_options, missing: C.int32_t(o.Missing),
 		skip_bad_rows: flag(o.SkipBadRows)}
 	c.label, c.label_len = p.text(o.Label)
-	c.columns, c.num_columns = p.cstrings(o.Columns)
+	c.columns, c.num_columns = p.columns(o.Columns)
 	c.schema, c.schema_len = p.text(o.Schema)
 	return r.dataset(p.err, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
 		data, length := chars(path)
@@ -163,12 +163,12 @@ func DatasetArrow(stream unsafe.Pointer, options ...ArrowOptions) *Dataset {
 
 // DatasetArrow is the same with the memory limit of r.
 func (r *Runtime) DatasetArrow(stream unsafe.Pointer, options ...ArrowOptions) *Dataset {
-	o := last(options)
 	var p pins
 	defer p.Unpin()
+	o := pinnedOnly(&p, options)
 	c := &C.dtg_arrow_options{struct_size: C.sizeof_dtg_arrow_options, missing: C.int32_t(o.Missing)}
 	c.label, c.label_len = p.text(o.Label)
-	c.columns, c.num_columns = p.cstrings(o.Columns)
+	c.columns, c.num_columns = p.columns(o.Columns)
 	c.schema, c.schema_len = p.text(o.Schema)
 	return r.dataset(p.err, func(home *C.dtg_runtime, out **C.dtg_dataset) *C.dtg_error {
 		return C.dtg_dataset_arrow(home, (*C.ArrowArrayStream)(stream), c, out)

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-var strategyKind = &kind{"strategy", func(p unsafe.Pointer) { C.dtg_strategy_release((*C.dtg_strategy)(p)) }}
+var strategyKind = &kind{"strategy", "Model.NewStrategy", func(p unsafe.Pointer) { C.dtg_strategy_release((*C.dtg_strategy)(p)) }}
 
 // StrategyKind is what a strategy does with variables and gradients.
 type StrategyKind int32

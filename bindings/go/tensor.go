@@ -19,7 +19,7 @@ import (
 	"unsafe"
 )
 
-var tensorKind = &kind{"tensor", func(p unsafe.Pointer) { C.dtg_tensor_release((*C.dtg_tensor)(p)) }}
+var tensorKind = &kind{"tensor", "NewTensor", func(p unsafe.Pointer) { C.dtg_tensor_release((*C.dtg_tensor)(p)) }}
 
 // Tensor is a value. It must be closed; its memory goes with the last reference, of which a run or a data set may hold others.
 type Tensor struct {
@@ -32,7 +32,12 @@ type Tensor struct {
 	readOnly bool
 }
 
-// NewTensor copies data into a new tensor of that shape; without one it is a vector. A scalar is ScalarTensor's.
+// NewTensor copies data into a new tensor of that shape, row by row, the last dimension first: there are as many elements as the shape has.
+// Without a shape it is a vector. The type of the elements is that of the slice: []float64 makes a Float64 tensor, which is not what a Float32
+// placeholder takes. A scalar is ScalarTensor's, strings are StringTensor's, and zeros to be filled in place AllocateTensor's. Errors:
+// InvalidArgument (another number of elements than the shape has, a size below 0).
+//
+//	x, err := dtg.NewTensor([]float32{1, 2, 3, 4, 5, 6}, 2, 3) // two rows of three
 func NewTensor[T Element](data []T, shape ...int64) (*Tensor, error) {
 	if shape == nil {
 		shape = Shape{int64(len(data))}

@@ -15,7 +15,7 @@ import (
 	"unsafe"
 )
 
-var trainerKind = &kind{"trainer", func(p unsafe.Pointer) { C.dtg_trainer_release((*C.dtg_trainer)(p)) }}
+var trainerKind = &kind{"trainer", "Model.NewTrainer", func(p unsafe.Pointer) { C.dtg_trainer_release((*C.dtg_trainer)(p)) }}
 
 // TrainerOptions are what a Trainer trains.
 type TrainerOptions struct {

@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-var weightsKind = &kind{"weight set", func(p unsafe.Pointer) { C.dtg_weights_release((*C.dtg_weights)(p)) }}
+var weightsKind = &kind{"weight set", "NewWeights or LoadWeights", func(p unsafe.Pointer) { C.dtg_weights_release((*C.dtg_weights)(p)) }}
 
 // Weights is a set of named tensors. Format: https://github.com/huggingface/safetensors
 type Weights struct{ handle }

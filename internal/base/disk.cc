@@ -36,6 +36,7 @@ Status errno_status(const char* action, const std::string& path, int error) {
   char text[128] = "";
   const char* reason = strerror_r(error, text, sizeof text);
   std::string message = format("%s \"%s\": %s", action, path.c_str(), reason);
+  if (error == EISDIR) message += "; name a file in it";
   char here[PATH_MAX] = "";
   if (error == ENOENT && !path.starts_with("/") && ::getcwd(here, sizeof here)) message += format("; the current folder is \"%s\"", here);
   return Status(code, std::move(message));
@@ -160,6 +161,7 @@ class SystemDisk final : public Disk {
     auto reader = std::make_unique<PosixReader>(fd, path);
     struct stat info {};
     if (::fstat(fd, &info) != 0) return errno_status("look up", path, errno);
+    if (S_ISDIR(info.st_mode)) return errno_status("open", path, EISDIR);
     if (!S_ISREG(info.st_mode)) return failed_precondition("open \"%s\": it is no regular file", path.c_str());
     return std::unique_ptr<FileReader>(std::move(reader));
   }

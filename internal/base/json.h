@@ -75,5 +75,9 @@ Result<Json> parse_json(std::string_view text, const char* what, const JsonLimit
 void append_json_string(std::string& out, std::string_view text);
 void append_json_real(std::string& out, double value);
 bool is_utf8(std::string_view text);
+// How many bytes at its beginning are UTF-8; all of them: it is.
+size_t utf8_prefix(std::string_view text);
+// What somebody else wrote, for a message: on one line, in quotes, with what no terminal shows escaped; "..." where it is longer.
+std::string quoted(std::string_view text, size_t most = 100);
 
 }  // namespace dtg

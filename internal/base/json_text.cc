@@ -1,7 +1,9 @@
 // The text side of Json: quoting, number formatting and looking up members. Apart from json.cc so that it
 // compiles without the parser. Pure functions and values.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "base/json.h"
 
@@ -33,13 +35,34 @@ void append_integer(std::string& out, int64_t value) {
 
 }  // namespace
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
+// Most text is ASCII, of which eight bytes are looked at at once.
+size_t utf8_prefix(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    uint64_t eight = 0;
+    if (text.size() - at >= sizeof eight) {
+      std::memcpy(&eight, text.data() + at, sizeof eight);
+      if ((eight & 0x8080808080808080u) == 0) {
+        at += sizeof eight;
+        continue;
+      }
+    }
+    const size_t length = utf8_length(text.substr(at));
+    if (length == 0) break;
+    at += length;
   }
-  return true;
+  return at;
+}
+
+bool is_utf8(std::string_view text) { return utf8_prefix(text) == text.size(); }
+
+std::string quoted(std::string_view text, size_t most) {
+  size_t end = std::min(text.size(), most);
+  // Not within a letter.
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0u) == 0x80u) --end;
+  std::string out;
+  append_json_string(out, text.substr(0, end));
+  return end < text.size() ? out + "..." : out;
 }
 
 void append_json_string(std::string& out, std::string_view text) {

@@ -5,7 +5,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace dtg {
+namespace {
+
+// Names stand on the line of their message, whatever is in them.
+std::string shown(std::string_view name, size_t letters) {
+  const std::string text = quoted(name, letters);
+  return text.substr(1, text.rfind('"') - 1) + (text.ends_with("...") ? "..." : "");
+}
+
+}  // namespace
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   // The last two rows: two letters in the wrong order are one slip.
@@ -30,13 +41,13 @@ std::string names_text(std::string_view meant, std::span<const std::string_view>
   size_t least = alike_below(meant);
   std::string all;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (i < kShown) all += (i > 0 ? ", " : "") + std::string(names[i].substr(0, kLetters));
+    if (i < kShown) all += (i > 0 ? ", " : "") + shown(names[i], kLetters);
     if (names[i].size() > meant.size() + 4 || meant.size() > names[i].size() + 4) continue;
     if (const size_t distance = edit_distance(meant, names[i]); distance < least) least = distance, near = names[i];
   }
   if (names.size() > kShown) all += ", ...";
   const std::string there = "there " + std::string(names.size() == 1 ? "is " : "are ") + (names.empty() ? "none" : all);
-  return near.empty() ? there : "did you mean \"" + std::string(near) + "\"? " + there;
+  return near.empty() ? there : "did you mean " + quoted(near) + "? " + there;
 }
 
 }  // namespace dtg

@@ -56,6 +56,23 @@ std::vector<const NamedTensor*> layout_order(std::span<const NamedTensor> tensor
   return order;
 }
 
+// Of a file that begins so, which is something else.
+Status no_tensors(const std::string& path, std::string_view begin, uint64_t length) {
+  constexpr const char* kWanted = "weights and models are files of safetensors, such as model.safetensors and model.dtg";
+  const auto is_text = [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; };
+  const char* const looks = begin.starts_with("PK\x03\x04")       ? "a zip file, as those of PyTorch and Keras are"
+                            : begin.starts_with("\x89HDF")        ? "an HDF5 file, as those of older Keras are"
+                            : begin.starts_with("\x93NUMPY")      ? "an array of NumPy"
+                            : begin.starts_with("\x1f\x8b")       ? "packed by gzip"
+                            : std::ranges::all_of(begin, is_text) ? "text, as of a table"
+                                                                  : nullptr;
+  if (looks)
+    return data_loss("read tensors from \"%s\": it begins with %s, so it is %s; %s", path.c_str(), quoted(begin).c_str(), looks, kWanted);
+  return data_loss(
+      "read tensors from \"%s\": a header of %llu bytes is announced, at most %llu are possible; the file is not safetensors; %s",
+      path.c_str(), static_cast<unsigned long long>(length), static_cast<unsigned long long>(kTensorHeaderMax), kWanted);
+}
+
 }  // namespace
 
 Result<TensorLayout> lay_out_tensors(const std::string& path, std::span<const NamedTensor> tensors, const TextPairs& metadata) {
@@ -102,11 +119,7 @@ Result<ParsedTensorHeader> read_tensor_header(FileReader& file, const std::strin
   DTG_TRY(read_exactly(file, prefix, sizeof prefix, path, "the length of the header"));
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | prefix[i];
-  if (length > kTensorHeaderMax) {
-    return data_loss("read tensors from \"%s\": a header of %llu bytes is announced, at most %llu are possible; the file "
-                     "is not safetensors",
-                     path.c_str(), static_cast<unsigned long long>(length), static_cast<unsigned long long>(kTensorHeaderMax));
-  }
+  if (length > kTensorHeaderMax) return no_tensors(path, {reinterpret_cast<const char*>(prefix), sizeof prefix}, length);
   // Memory grows with what arrives, not with what is announced.
   std::string json;
   while (json.size() < length) {

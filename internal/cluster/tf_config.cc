@@ -64,6 +64,19 @@ Status check_single(const ClusterSpec& cluster) {
   return {};
 }
 
+// A task that its job lacks: the launcher counts otherwise than the cluster, and what the program makes of the number (its share of the
+// data, who is chief) would be wrong without a word. A job that the cluster has not is told as it was said: an evaluator often is in none.
+Status check_index(const TfConfig& config) {
+  const ClusterSpec::Job* const job = config.index ? config.cluster.find_job(config.type) : nullptr;
+  if (!job || config.cluster.find(config.type, *config.index)) return {};
+  std::string there;
+  for (size_t i = 0; i < job->count && i < 12; ++i) there += (i ? ", " : "") + std::to_string(config.cluster.tasks()[job->first + i].index);
+  if (job->dense) there = job->count == 1 ? "0" : "0 to " + std::to_string(job->count - 1);
+  return invalid_argument(
+      "TF_CONFIG: task.index is %d, and the job \"%s\" of the cluster has %zu task%s%s%s; give the index of one of them", *config.index,
+      config.type.c_str(), job->count, job->count == 1 ? "" : "s", there.empty() ? "" : ": ", there.c_str());
+}
+
 // A slip there would leave every task alone with itself, and none would say so.
 Status check_spelling(const Json::Object& members) {
   for (const auto& [key, value] : members) {
@@ -92,6 +105,7 @@ Result<TfConfig> TfConfig::parse(std::string_view text) {
     DTG_TRY(check_single(config.cluster));
   }
   if (const Json* const task = json.find("task")) DTG_TRY(read_task(*task, config));
+  DTG_TRY(check_index(config));
   DTG_ASSIGN(config.rpc_layer, read_text(json, "rpc_layer", "rpc_layer", kLayerMax));
   return config;
 }

@@ -16,7 +16,7 @@ namespace dtg {
 struct TfConfig {
   ClusterSpec cluster;       // no jobs: this process is alone
   std::string type;          // of the task; "" when not said
-  std::optional<int> index;  // as said, also where the cluster has no such task
+  std::optional<int> index;  // as said; one of its job's, where the cluster has that job
   std::string rpc_layer;     // "" when not said
 
   static constexpr size_t kLayerMax = 31;

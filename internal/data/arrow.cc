@@ -9,8 +9,10 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/json.h"
 #include "base/reservation.h"
 #include "base/spelling.h"
+#include "data/exact.h"
 #include "data/with_type.h"
 
 namespace dtg {
@@ -104,7 +106,7 @@ DType number_type(char format) {
 
 class Reader {
  public:
-  explicit Reader(const CsvOptions& options) : options_(options), held_(options.budget, 0) {}
+  explicit Reader(const CsvOptions& options) : options_(options), label_(options.label), held_(options.budget, 0) {}
 
   Result<CsvTable> read(ArrowArrayStream& stream) {
     OwnedSchema schema;
@@ -133,7 +135,7 @@ class Reader {
     return data_loss("read an Arrow stream: it could not %s: %.500s (error %d)", what, text ? text : "it does not say why", code);
   }
   static Status damaged(const Growing& growing, const char* problem) {
-    return data_loss("read an Arrow stream: column \"%.100s\": %s; the array is not what its schema says", growing.column.name.c_str(),
+    return data_loss("read an Arrow stream: column %s: %s; the array is not what its schema says", quoted(growing.column.name).c_str(),
                      problem);
   }
 
@@ -150,11 +152,12 @@ class Reader {
     for (int64_t i = 0; i < schema.n_children; ++i) names.push_back(schema.children[i]->name ? schema.children[i]->name : "");
     if (options_.label_may_lack && std::ranges::find(names, options_.label) == names.end()) options_.leave_label_out();
     if (options_.columns.empty()) DTG_TRY(check_names_apart("an Arrow stream", names));
+    DTG_TRY(check_once("an Arrow stream", options_.columns));
     for (const std::string& name : options_.columns) DTG_TRY(check_names_apart("an Arrow stream", names, &name));
     const auto find = [&](const std::string& name) -> Result<size_t> {
       const auto at = std::ranges::find(names, name);
       if (at != names.end()) return static_cast<size_t>(at - names.begin());
-      return not_found("read an Arrow stream: no column \"%.100s\"; it has %s", name.c_str(), names_text(name, names).c_str());
+      return not_found("read an Arrow stream: no column %s; it has %s", quoted(name).c_str(), names_text(name, names).c_str());
     };
     std::vector<std::string> wanted = options_.columns;
     if (wanted.empty()) wanted.assign(names.begin(), names.end());
@@ -200,10 +203,13 @@ class Reader {
       known = true;
     }
     if (known && (!growing.has_dictionary || growing.is_name()) && !(growing.has_dictionary && texts == format)) return {};
-    return unimplemented(
-        "read an Arrow stream: column \"%.100s\" has the format \"%.40s\"; numbers, bools, texts, dictionaries of texts, and "
-        "fixed-size lists of numbers are possible, so cast it",
-        growing.column.name.c_str(), schema.format ? schema.format : "");
+    return unimplemented("read an Arrow stream: column %s has the format \"%.40s\"; numbers, bools, texts, dictionaries of texts, and "
+                         "fixed-size lists of numbers are possible, so cast it%s",
+                         quoted(growing.column.name).c_str(), schema.format ? schema.format : "",
+                         schema.format && schema.format[0] == 't'
+                             ? ": a date or time to a number, such as days since a day, or to columns of year, month and "
+                               "weekday"
+                             : "");
   }
 
   Status apply_rule(Growing& growing) const {
@@ -216,12 +222,12 @@ class Reader {
     column.kind = growing.is_name() ? CsvKind::category : is_real ? CsvKind::real : CsvKind::whole;
     column.policy = options_.missing_of(column.name, rule);
     if (rule && rule->kind && *rule->kind != column.kind && !(column.kind == CsvKind::whole && *rule->kind == CsvKind::real)) {
-      return invalid_argument("read an Arrow stream: column \"%.100s\" holds %s, and the schema gives it another kind", column.name.c_str(),
+      return invalid_argument("read an Arrow stream: column %s holds %s, and the schema gives it another kind", quoted(column.name).c_str(),
                               growing.is_name() ? "names" : dtype_name(growing.dtype));
     }
     if (rule && rule->shape && *rule->shape != growing.dims) {
-      return invalid_argument("read an Arrow stream: rows of column \"%.100s\" have the shape %s, and the schema says %s",
-                              column.name.c_str(), dims_text(growing.dims).c_str(), dims_text(*rule->shape).c_str());
+      return invalid_argument("read an Arrow stream: rows of column %s have the shape %s, and the schema says %s",
+                              quoted(column.name).c_str(), dims_text(growing.dims).c_str(), dims_text(*rule->shape).c_str());
     }
     if (rule && rule->kind) column.kind = *rule->kind;
     if (!rule || !rule->names) return {};
@@ -263,8 +269,8 @@ class Reader {
       first += at->offset;
       for (int64_t i = 0; at->null_count != 0 && i < count; ++i) {
         if (is_present(*at, first + i) || !piece.has(i * piece.rows / count)) continue;
-        return data_loss("read an Arrow stream: column \"%.100s\" lacks a value inside a list; lists must be whole",
-                         growing.column.name.c_str());
+        return data_loss("read an Arrow stream: column %s lacks a value inside a list; lists must be whole",
+                         quoted(growing.column.name).c_str());
       }
     }
     piece.values_of = at;
@@ -319,15 +325,15 @@ class Reader {
       DTG_TRY(each_row(growing, [&](const Piece& piece, int64_t row, int64_t at) -> Status {
         if (piece.has(row)) return {};
         if (policy == CsvMissing::refuse) {
-          return data_loss("read an Arrow stream: row %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: "
-                           "drop them, keep them (NaN), or put the mean or a constant%s",
-                           ll(at), growing.column.name.c_str(), options_.missing_note(growing.column.name));
+          return data_loss("read an Arrow stream: row %lld has no value in column %s; %s", ll(at), quoted(growing.column.name).c_str(),
+                           options_.missing_advice(growing.column.name, growing.rule).c_str());
         }
         dropped.resize(static_cast<size_t>(rows_));
         if (dropped[static_cast<size_t>(at)]) return {};
         dropped[static_cast<size_t>(at)] = true;
         left_out_.add([&] {
-          return format("read an Arrow stream: row %lld lacks column \"%.100s\"; it was dropped", ll(at), growing.column.name.c_str());
+          return format("read an Arrow stream: row %lld has no value in column %s; it was dropped", ll(at),
+                        quoted(growing.column.name).c_str());
         });
         return {};
       }));
@@ -354,6 +360,8 @@ class Reader {
     std::vector<int64_t> dims{left_};
     dims.insert(dims.end(), growing.dims.begin(), growing.dims.end());
     DTG_ASSIGN(const Shape shape, Shape::make(dims));
+    const bool narrows = dtype == DType::f32 ? was_whole || growing.dtype == DType::f64 : !label_.empty() && column.name != label_;
+    if (narrows && growing.cells == Cells::numbers) with_type(growing.dtype, [&](auto type) { note_rounded<decltype(type)>(growing); });
     DTG_ASSIGN(column.values, share(growing, dtype, shape));
     if (column.values.valid()) return {};
     DTG_TRY(held_.grow(shape.count() * dtype_size(dtype), "an Arrow stream"));
@@ -380,6 +388,19 @@ class Reader {
     return Tensor::wrap(std::move(buffer), 0, dtype, shape);
   }
   static void give_back(void*, size_t, void* owner) { static_cast<OwnedArray*>(owner)->release(); }
+
+  // What float32 has no room for.
+  template <class T>
+  void note_rounded(Growing& growing) const {
+    (void)each_row(growing, [&](const Piece& piece, int64_t row, int64_t at) {
+      const int64_t first = piece.first_value + row * growing.width;
+      for (int64_t k = 0; k < growing.width && piece.has(row); ++k) {
+        const T value = cell_at<T>(piece.values_of->buffers[1], first + k);
+        if (!is_exact(value)) growing.column.rounded.add(at, format("%.0Lf", static_cast<long double>(value)));
+      }
+      return Status();
+    }).ok();
+  }
 
   template <class From, class To>
   void copy(Growing& growing) const {
@@ -408,25 +429,24 @@ class Reader {
         column.policy = CsvMissing::refuse;
         return {};
       }
-      return invalid_argument(
-          "read an Arrow stream: missing values of column \"%.100s\" cannot be a number: it holds names; drop such rows "
-          "or keep them",
-          column.name.c_str());
+      return invalid_argument("read an Arrow stream: missing values of column %s cannot be a number: it holds names; drop such rows "
+                              "or keep them",
+                              quoted(column.name).c_str());
     }
     if (growing.rule && growing.rule->value) {
       column.fill = *growing.rule->value;
       return {};
     }
     if (!growing.dims.empty() && column.missing > 0) {
-      return invalid_argument("read an Arrow stream: column \"%.100s\" holds lists, of which there is no mean; drop such rows, or say a "
+      return invalid_argument("read an Arrow stream: column %s holds lists, of which there is no mean; drop such rows, or say a "
                               "constant",
-                              column.name.c_str());
+                              quoted(column.name).c_str());
     }
     if (!growing.dims.empty()) return {};
     double sum = 0;
     with_type(growing.dtype, [&](auto type) { sum = sum_of<decltype(type)>(growing); });
     if (left_ == column.missing) {
-      return data_loss("read an Arrow stream: column \"%.100s\" has no value that a mean could be taken of", column.name.c_str());
+      return data_loss("read an Arrow stream: column %s has no value that a mean could be taken of", quoted(column.name).c_str());
     }
     column.fill = sum / static_cast<double>(left_ - column.missing);
     return {};
@@ -456,7 +476,12 @@ class Reader {
       to = cell_at<int32_t>(array.buffers[1], index + 1);
     }
     if (from < 0 || to < from || (to > from && !array.buffers[2])) return damaged(growing, "a text ends before it begins");
-    return std::string_view(static_cast<const char*>(array.buffers[2]) + from, static_cast<size_t>(to - from));
+    const std::string_view text(static_cast<const char*>(array.buffers[2]) + from, static_cast<size_t>(to - from));
+    if (is_utf8(text)) return text;
+    return invalid_argument(
+        "read an Arrow stream: column %s has the text %s, which is no UTF-8; Arrow's texts are UTF-8, so decode it where "
+        "the table is made",
+        quoted(growing.column.name).c_str(), quoted(text).c_str());
   }
 
   Result<std::string_view> name_at(const Growing& growing, const Piece& piece, int64_t row) const {
@@ -499,8 +524,8 @@ class Reader {
 
   static Status unknown_name(const Growing& growing, std::string_view name, int64_t row) {
     const std::vector<std::string_view> names(growing.column.categories.begin(), growing.column.categories.end());
-    return invalid_argument("read an Arrow stream: row %lld has \"%.100s\" in column \"%.100s\", which is none of its %zu names: %s",
-                            ll(row), std::string(name).c_str(), growing.column.name.c_str(), names.size(), names_text(name, names).c_str());
+    return invalid_argument("read an Arrow stream: row %lld has %s in column %s, which is none of its %zu names: %s", ll(row),
+                            quoted(name).c_str(), quoted(growing.column.name).c_str(), names.size(), names_text(name, names).c_str());
   }
 
   // Numbers by name instead of by appearance, so that shuffled copies of a table agree on them.
@@ -516,6 +541,7 @@ class Reader {
   }
 
   CsvOptions options_;
+  const std::string label_;
   Reservation held_;
   std::vector<Growing> columns_;
   int64_t children_ = 0;
@@ -536,8 +562,7 @@ Result<DatasetPtr> make_arrow(ArrowArrayStream& stream, const CsvOptions& option
   DTG_ASSIGN(CsvTable table, Reader(all).read(stream));
   if (left_out) *left_out = std::move(table.left_out);
   if (schema) *schema = csv_schema_text(table, options.label);
-  tell_ordinals(table, options, "an Arrow stream");
-  return slices_of(table, options, "an Arrow stream");
+  return slices_of(table, options, "an Arrow stream", "row");
 }
 
 }  // namespace dtg

@@ -9,11 +9,12 @@
 #include <unordered_map>
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "base/spelling.h"
 #include "data/csv_numbers.h"
 #include "data/csv_rows.h"
+#include "data/exact.h"
 #include "data/gzip.h"
-#include "data/with_type.h"
 
 namespace dtg {
 namespace {
@@ -24,18 +25,15 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-Status no_label(const std::string& from, const std::string& label, const std::vector<std::string_view>& names,
-                const std::string& doubt = "") {
-  return not_found("read %s: the label \"%.100s\" is none of its %zu columns: %s%s", from.c_str(), label.c_str(), names.size(),
-                   names_text(label, names).c_str(), doubt.c_str());
-}
+constexpr const char* kDelimiterDoubt = "; line 1 has no ";
 
 // What most often stands in place of the delimiter where a line seems to be one field.
 std::string doubt_delimiter(std::string_view line, char delimiter) {
   for (const char other : {';', '\t', '|', ','}) {
     if (other == delimiter || line.find(other) == std::string_view::npos) continue;
     const std::string name = other == '\t' ? "a tab" : std::string("'") + other + "'";
-    return format("; line 1 has no '%c' but %s: is that the delimiter? An option names it", delimiter, name.c_str());
+    return kDelimiterDoubt + (delimiter == '\t' ? std::string("tab") : format("'%c'", delimiter)) + " but " + name +
+           ": is that the delimiter? An option names it";
   }
   return "";
 }
@@ -66,10 +64,12 @@ struct Selected {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& path, const CsvOptions& options) : text_(text), path_(path), options_(options) {}
+  Parser(std::string_view text, const std::string& path, const CsvOptions& options)
+      : text_(text), path_(path), options_(options), label_(options.label) {}
 
   Result<CsvTable> parse() {
     DTG_TRY(find_header());
+    DTG_TRY(check_letters());
     DTG_TRY(select_columns());
     DTG_TRY(each_row([this](const auto& fields, int64_t line) { return look_at(fields, line); }));
     looked_ = true;
@@ -78,6 +78,7 @@ class Parser {
     DTG_TRY(allocate());
     int64_t row = 0;
     DTG_TRY(each_row([this, &row](const auto& fields, int64_t line) { return fill(fields, row++, line); }));
+    tell_doubts();
     CsvTable table;
     table.rows = rows_;
     table.left_out = std::move(left_out_);
@@ -95,44 +96,95 @@ class Parser {
   Status find_header() {
     CsvRows rows(text_, options_.delimiter);
     std::vector<std::string_view> fields;
+    DTG_TRY(check_is_text(text_, path_));
     auto first = rows.next(fields);
     if (!first.ok()) return in_file(first.status());
     if (!first.value()) return data_loss("read \"%s\": it has no line", path_.c_str());
-    DTG_TRY(check_is_text(text_, path_));
     if (const std::string_view begin = trim(text_.substr(0, 64)); begin.starts_with("{\"") || begin.starts_with("[{"))
       return data_loss("read \"%s\": it begins as JSON does; JSON lines have a reader of their own", path_.c_str());
     if (fields.size() == 1) doubt_ = doubt_delimiter(text_.substr(0, text_.find('\n')), options_.delimiter);
     for (const std::string_view field : fields) names_.emplace_back(trim(field));
-    const auto is_number = [](std::string_view field) {
-      double value;
-      return parse_real(trim(field), value) || is_number_with_comma(trim(field));
-    };
-    const auto speaks = [&](std::string_view field) { return !is_number(field) && !is_missing(trim(field)); };
-    has_header_ = options_.header == CsvHeader::yes;
+    const bool numbers = std::ranges::any_of(fields, is_number);
+    has_header_ = options_.header == CsvHeader::yes || (options_.header == CsvHeader::detect && first_names(rows, fields));
+    first_ = names_[0];
+    for (size_t i = 0; !has_header_ && i < names_.size(); ++i) names_[i] = "c" + std::to_string(i);
+    if (!doubt_.empty()) return {};
+    if (!has_header_ && options_.header == CsvHeader::no) doubt_ = "; the option `header` says that its first line names nothing";
+    else if (!has_header_) doubt_ = "; its first line holds values, so nothing names them; if it names them, say so by the option `header`";
+    else if (numbers && options_.header == CsvHeader::yes)
+      doubt_ = "; its first line, which holds numbers, was taken for names, as the option `header` says";
+    return {};
+  }
+
+  static bool is_number(std::string_view field) {
+    double value;
+    return parse_real(trim(field), value) || is_number_with_comma(trim(field));
+  }
+
+  // Whether the first line, whose cells are `names_` and `fields`, names the columns; `rows` goes on behind it.
+  bool first_names(CsvRows& rows, std::vector<std::string_view>& fields) {
     // Names that are asked for and stand there are names.
-    const auto is_there = [&](const std::string& name) { return std::find(names_.begin(), names_.end(), name) != names_.end(); };
+    const auto is_there = [&](const std::string& name) { return std::ranges::find(names_, name) != names_.end(); };
     const auto may_be_there = [&](const std::string& name) {
       return is_there(name) || (options_.label_may_lack && name == options_.label);
     };
-    const bool known = (!options_.columns.empty() && std::all_of(options_.columns.begin(), options_.columns.end(), may_be_there)) ||
-                       (!options_.label.empty() && is_there(options_.label));
-    if (options_.header == CsvHeader::detect && known) {
-      has_header_ = true;
-    } else if (options_.header == CsvHeader::detect && std::all_of(fields.begin(), fields.end(), speaks)) {
-      auto second = rows.next(fields);
-      // A line of words alone is the head of a table that has no rows.
-      has_header_ = second.ok() && (!second.value() || std::any_of(fields.begin(), fields.end(), is_number));
+    if (!options_.columns.empty() && std::ranges::all_of(options_.columns, may_be_there)) return true;
+    if (!options_.label.empty() && is_there(options_.label)) return true;
+    if (std::ranges::any_of(options_.rules, [&](const CsvRule& rule) { return is_there(rule.name); })) return true;
+    const auto speaks = [](std::string_view field) { return !is_number(field) && !is_missing(trim(field)); };
+    if (!std::ranges::all_of(fields, speaks)) return false;
+    // A line of words alone is the head of a table that has no rows.
+    int64_t below = 0;
+    for (auto more = rows.next(fields); more.ok() && more.value(); more = rows.next(fields), ++below) {
+      if (std::ranges::any_of(fields, is_number)) return true;
     }
-    for (size_t i = 0; !has_header_ && i < names_.size(); ++i) names_[i] = "c" + std::to_string(i);
-    if (!has_header_ && doubt_.empty()) doubt_ = "; its first line holds values, so nothing names them";
-    return {};
+    if (below == 0) return true;
+    // Nothing but words. Who asks for a name thinks that there are some, and is told which.
+    const auto is_asked = [](const std::string& name) {
+      return name.size() < 2 || name[0] != 'c' || name.find_first_not_of("0123456789", 1) != name.npos;
+    };
+    words_alone_ = true;
+    return std::ranges::any_of(options_.columns, is_asked) || (!options_.label.empty() && is_asked(options_.label));
+  }
+
+  // What was decided without a reason that could not fail.
+  void tell_doubts() const {
+    if (!options_.log) return;
+    const auto warn = [&](const std::string& what) { options_.log->write(LogLevel::warn, "data", "read \"" + path_ + "\": " + what); };
+    if (names_.size() == 1 && doubt_.starts_with(kDelimiterDoubt)) warn("its rows are one column" + doubt_);
+    else if (words_alone_ && !has_header_)
+      warn("no line has a number, so its first line (" + quoted(first_, 60) + (names_.size() > 1 ? ", ...)" : ")") +
+           " was taken for values, and the columns are called c0, c1, ...; say by the option `header` whether it names them");
+  }
+
+  // Names that are read wrong are others, and some of them become one.
+  Status check_letters() const {
+    const size_t ill = utf8_prefix(text_);
+    if (ill == text_.size()) return {};
+    CsvRows rows(text_, options_.delimiter);
+    std::vector<std::string_view> fields;
+    for (bool first = true;; first = false) {
+      auto more = rows.next(fields);
+      if (!more.ok() || !more.value()) break;
+      const auto bad = std::ranges::find_if(fields, [](std::string_view field) { return !is_utf8(field); });
+      if (bad == fields.end()) continue;
+      const auto place = static_cast<size_t>(bad - fields.begin());
+      const bool named = has_header_ && !first && place < names_.size();
+      return not_utf8(path_, text_[ill], ill,
+                      format("line %lld has %s in column ", static_cast<long long>(rows.line()), quoted(*bad).c_str()) +
+                          (named ? quoted(names_[place]) : std::to_string(place + 1)));
+    }
+    return not_utf8(
+        path_, text_[ill], ill,
+        format("line %lld", static_cast<long long>(1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(ill), '\n'))));
   }
 
   Status select_columns() {
     const bool lacks_label = !options_.label.empty() && std::ranges::find(names_, options_.label) == names_.end();
     if (lacks_label && options_.label_may_lack) options_.leave_label_out();
-    else if (lacks_label) return no_label("\"" + path_ + "\"", options_.label, {names_.begin(), names_.end()}, doubt_);
+    else if (lacks_label) return no_label("\"" + path_ + "\"", options_, {names_.begin(), names_.end()}, doubt_);
     if (options_.columns.empty()) DTG_TRY(check_apart());
+    DTG_TRY(check_once("\"" + path_ + "\"", options_.columns));
     std::vector<std::string> wanted = options_.columns.empty() ? names_ : options_.columns;
     for (size_t i = 0; i < wanted.size(); ++i) {
       Selected& selected = selected_.emplace_back();
@@ -156,8 +208,8 @@ class Parser {
     }
     for (Selected& selected : selected_) {
       if (selected.rule && selected.rule->shape && !selected.rule->shape->empty()) {
-        return invalid_argument("read \"%s\": the schema says that column \"%.100s\" holds lists of shape %s; a CSV file has none",
-                                path_.c_str(), selected.column.name.c_str(), dims_text(*selected.rule->shape).c_str());
+        return invalid_argument("read \"%s\": the schema says that column %s holds lists of shape %s; a CSV file has none", path_.c_str(),
+                                quoted(selected.column.name).c_str(), dims_text(*selected.rule->shape).c_str());
       }
       apply_rule(selected);
     }
@@ -193,10 +245,9 @@ class Parser {
     DTG_TRY(check_apart(&name));
     const auto at = std::find(names_.begin(), names_.end(), name);
     if (at != names_.end()) return static_cast<size_t>(at - names_.begin());
-    std::string known;
-    for (size_t i = 0; i < names_.size() && i < 12; ++i) known += (i ? ", " : "") + names_[i];
-    return not_found("read \"%s\": no column \"%.100s\"; its %zu columns are %.400s%s%s", path_.c_str(), name.c_str(), names_.size(),
-                     known.c_str(), names_.size() > 12 ? ", ..." : "", doubt_.c_str());
+    const std::vector<std::string_view> known(names_.begin(), names_.end());
+    return not_found("read \"%s\": no column %s among its %zu: %s%s", path_.c_str(), quoted(name).c_str(), names_.size(),
+                     names_text(name, known).c_str(), doubt_.c_str());
   }
 
   // Calls what(fields, line) for each row that is to be kept.
@@ -211,8 +262,9 @@ class Parser {
       if (first && has_header_) continue;
       const auto line = static_cast<long long>(rows.line());
       if (fields.size() != names_.size()) {
-        return data_loss("read \"%s\": line %lld has %zu fields, the first line %zu; is the delimiter '%c'?", path_.c_str(), line,
-                         fields.size(), names_.size(), options_.delimiter);
+        return data_loss("read \"%s\": line %lld has %zu fields, the first line %zu; is the delimiter '%c'?%s", path_.c_str(), line,
+                         fields.size(), names_.size(), options_.delimiter,
+                         doubt_.starts_with(kDelimiterDoubt) ? (" " + doubt_.substr(2)).c_str() : "");
       }
       const Selected* drops = nullptr;
       for (const Selected& selected : selected_) {
@@ -220,15 +272,14 @@ class Parser {
         if (!is_missing(field)) continue;
         if (!drops && selected.column.policy == CsvMissing::drop_row) drops = &selected;
         if (selected.column.policy == CsvMissing::refuse) {
-          return data_loss(
-              "read \"%s\": line %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: drop them, keep them "
-              "(NaN), or put the mean or a constant%s",
-              path_.c_str(), line, selected.column.name.c_str(), options_.missing_note(selected.column.name));
+          return data_loss("read \"%s\": line %lld has no value in column %s; %s", path_.c_str(), line,
+                           quoted(selected.column.name).c_str(), options_.missing_advice(selected.column.name, selected.rule).c_str());
         }
       }
       if (drops) {
         const auto why = [&] {
-          return format("read \"%s\": line %lld lacks column \"%.100s\"; it was dropped", path_.c_str(), line, drops->column.name.c_str());
+          return format("read \"%s\": line %lld has no value in column %s; it was dropped", path_.c_str(), line,
+                        quoted(drops->column.name).c_str());
         };
         if (!looked_) left_out_.add(why);
         continue;
@@ -238,9 +289,9 @@ class Parser {
   }
 
   Status misfit(const Selected& selected, std::string_view field, int64_t line) const {
-    return data_loss("read \"%s\": line %lld has \"%.*s\" in column \"%.100s\", which the schema says is %s", path_.c_str(),
-                     static_cast<long long>(line), static_cast<int>(std::min<size_t>(field.size(), 100)), field.data(),
-                     selected.column.name.c_str(), *selected.kind == CsvKind::whole ? "of whole numbers" : "of numbers");
+    return data_loss("read \"%s\": line %lld has %s in column %s, which the schema says is %s; mend the cell, or the schema", path_.c_str(),
+                     static_cast<long long>(line), quoted(field).c_str(), quoted(selected.column.name).c_str(),
+                     *selected.kind == CsvKind::whole ? "of whole numbers" : "of numbers");
   }
 
   // One slip of the pen would make a name of every number in its column, and features of their order. Where there are few cells, one is a
@@ -252,21 +303,20 @@ class Parser {
       const bool means_numbers = cells < kMany ? numbers * 4 >= cells * 3 : numbers * 10 >= cells * 9;
       if (selected.odd_line == 0 || !means_numbers) continue;
       if (selected.commas > 0) return has_commas(selected);
-      return data_loss(
-          "read \"%s\": line %lld has \"%s\" in column \"%.100s\", where %lld of %lld cells are numbers; mend it, or give the column "
-          "a kind in the schema: {\"rules\": [{\"name\": ..., \"kind\": \"names\"}]}",
-          path_.c_str(), selected.odd_line, selected.odd.c_str(), selected.column.name.c_str(), static_cast<long long>(selected.numbers),
-          static_cast<long long>(cells));
+      return data_loss("read \"%s\": line %lld has %s in column %s, where %lld of %lld cells are numbers; mend it, or give the column "
+                       "a kind in the schema: {\"rules\": [{\"name\": ..., \"kind\": \"names\"}]}",
+                       path_.c_str(), selected.odd_line, quoted(selected.odd).c_str(), quoted(selected.column.name).c_str(),
+                       static_cast<long long>(selected.numbers), static_cast<long long>(cells));
     }
     return {};
   }
 
   Status has_commas(const Selected& selected) const {
     return data_loss(
-        "read \"%s\": line %lld has \"%s\" in column \"%.100s\": numbers have a point before their decimals, and nothing between "
+        "read \"%s\": line %lld has %s in column %s: numbers have a point before their decimals, and nothing between "
         "thousands; write them so, or, where it is a name, give the column a kind in the schema: {\"rules\": [{\"name\": ..., \"kind\": "
         "\"names\"}]}",
-        path_.c_str(), selected.comma_line, selected.comma.c_str(), selected.column.name.c_str());
+        path_.c_str(), selected.comma_line, quoted(selected.comma).c_str(), quoted(selected.column.name).c_str());
   }
 
   // The kind of a column that no schema tells only ever widens: whole, real, category.
@@ -332,19 +382,18 @@ class Parser {
         column.policy = CsvMissing::refuse;
         return {};
       }
-      return invalid_argument(
-          "read \"%s\": missing values of column \"%.100s\" cannot be a number: it holds names; drop such rows or keep them", path_.c_str(),
-          column.name.c_str());
+      return invalid_argument("read \"%s\": missing values of column %s cannot be a number: it holds names; drop such rows or keep them",
+                              path_.c_str(), quoted(column.name).c_str());
     }
     if (selected.rule && selected.rule->value) {
       column.fill = *selected.rule->value;
     } else if (!by_mean) {
-      return invalid_argument("read \"%s\": no constant is said for missing values of column \"%.100s\"", path_.c_str(),
-                              column.name.c_str());
+      return invalid_argument("read \"%s\": no constant is said for missing values of column %s", path_.c_str(),
+                              quoted(column.name).c_str());
     } else if (selected.present > 0) {
       column.fill = selected.sum / static_cast<double>(selected.present);
     } else {
-      return data_loss("read \"%s\": column \"%.100s\" has no value that a mean could be taken of", path_.c_str(), column.name.c_str());
+      return data_loss("read \"%s\": column %s has no value that a mean could be taken of", path_.c_str(), quoted(column.name).c_str());
     }
     return {};
   }
@@ -358,6 +407,7 @@ class Parser {
         int64_t value = 0;
         parse_whole(field, value);
         column.values.as<int64_t>()[row] = value;
+        if (is_feature(column.name) && !is_exact(value, options_.doubles)) column.rounded.add(line, field);
       } else if (column.kind == CsvKind::category) {
         const int64_t id = missing ? -1 : id_of(selected, field);
         if (!missing && id < 0) return unknown_name(selected, field, line);
@@ -366,6 +416,7 @@ class Parser {
         double value = column.policy == CsvMissing::keep ? std::numeric_limits<double>::quiet_NaN() : column.fill;
         if (!missing) parse_real(field, value);
         if (!missing && is_too_large(field, value, options_.doubles)) return too_large(selected, field, line);
+        if (!missing && is_rounded(field, value, options_.doubles)) column.rounded.add(line, field);
         if (options_.doubles) column.values.as<double>()[row] = value;
         else column.values.as<float>()[row] = static_cast<float>(value);
       }
@@ -374,19 +425,16 @@ class Parser {
   }
 
   Status too_large(const Selected& selected, std::string_view field, int64_t line) const {
-    return data_loss("read \"%s\": line %lld has \"%.*s\" in column \"%.100s\", which is beyond the range of %s; scale the column, or "
-                     "leave it out",
-                     path_.c_str(), static_cast<long long>(line), static_cast<int>(std::min<size_t>(field.size(), 100)), field.data(),
-                     selected.column.name.c_str(), options_.doubles ? "float64" : "float32");
+    return data_loss("read \"%s\": line %lld has %s in column %s, which is beyond the range of %s; scale the column, or leave it out",
+                     path_.c_str(), static_cast<long long>(line), quoted(field).c_str(), quoted(selected.column.name).c_str(),
+                     options_.doubles ? "float64" : "float32");
   }
 
   Status unknown_name(const Selected& selected, std::string_view field, int64_t line) const {
     const std::vector<std::string>& names = selected.column.categories;
-    std::string known;
-    for (size_t i = 0; i < names.size() && i < 12; ++i) known += (i ? ", " : "") + names[i];
-    return invalid_argument("read \"%s\": line %lld has \"%.*s\" in column \"%.100s\", which is none of its %zu names: %.400s%s",
-                            path_.c_str(), static_cast<long long>(line), static_cast<int>(std::min<size_t>(field.size(), 100)),
-                            field.data(), selected.column.name.c_str(), names.size(), known.c_str(), names.size() > 12 ? ", ..." : "");
+    return invalid_argument("read \"%s\": line %lld has %s in column %s, which is none of its %zu names: %s", path_.c_str(),
+                            static_cast<long long>(line), quoted(field).c_str(), quoted(selected.column.name).c_str(), names.size(),
+                            names_text(field, std::vector<std::string_view>(names.begin(), names.end())).c_str());
   }
 
   // Negative for a name that a given vocabulary does not have.
@@ -416,9 +464,15 @@ class Parser {
 
   const std::string_view text_;
   const std::string& path_;
+  // Whether that column becomes a number of the float vector beside a label, of a file that lacks the label too.
+  bool is_feature(const std::string& column) const { return !label_.empty() && column != label_; }
+
   CsvOptions options_;
+  const std::string label_;
   std::string doubt_;  // whether this is the delimiter, or why there are no names, for an error
   std::vector<std::string> names_;
+  std::string first_;         // cell of the file
+  bool words_alone_ = false;  // no cell of any line is a number
   bool has_header_ = false;
   std::vector<Selected> selected_;
   int64_t rows_ = 0;
@@ -426,29 +480,6 @@ class Parser {
   LeftOut left_out_;
   Reservation held_;
 };
-
-// All columns but the label, side by side.
-template <class To>
-Result<Tensor> pack_features(const CsvTable& table, size_t label) {
-  int64_t width = 0, at = 0;
-  const auto width_of = [](const CsvColumn& column) { return column.values.shape().rank() > 1 ? column.values.shape().dim(1) : 1; };
-  for (size_t i = 0; i < table.columns.size(); ++i) width += i == label ? 0 : width_of(table.columns[i]);
-  const int64_t dims[] = {table.rows, width};
-  DTG_ASSIGN(const Shape shape, Shape::make(dims));
-  DTG_ASSIGN(Tensor features, Tensor::allocate(dtype_of<To>, shape));
-  To* const to = features.as<To>();
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    if (i == label) continue;
-    const Tensor& values = table.columns[i].values;
-    const int64_t here = width_of(table.columns[i]);
-    with_type(values.dtype(), [&](auto type) {
-      const auto* const from = values.as<decltype(type)>();
-      for (int64_t k = 0; k < values.count(); ++k) to[k / here * width + at + k % here] = static_cast<To>(from[k]);
-    });
-    at += here;
-  }
-  return features;
-}
 
 }  // namespace
 
@@ -464,55 +495,6 @@ Result<CsvTable> read_csv(Disk& disk, const std::string& path, const CsvOptions&
   Reservation held(options.budget, 0);
   DTG_ASSIGN(const std::string text, read_all(*file, path, options.bytes_max, held));
   return parse_csv(text, path, options);
-}
-
-CsvMissing CsvOptions::missing_of(const std::string& column, const CsvRule* rule) const {
-  if (rule && rule->missing) return *rule->missing;
-  return column == label && missing == CsvMissing::mean ? CsvMissing::refuse : missing;
-}
-
-const char* CsvOptions::missing_note(const std::string& column) const {
-  return column == label && missing == CsvMissing::mean ? "; for the label only where the schema says so of that column" : "";
-}
-
-CsvOptions CsvOptions::with_label() const {
-  CsvOptions all = *this;
-  if (!label.empty() && !columns.empty() && std::ranges::find(columns, label) == columns.end()) all.columns.push_back(label);
-  return all;
-}
-
-void CsvOptions::leave_label_out() {
-  std::erase(columns, label);
-  std::erase_if(rules, [this](const CsvRule& rule) { return rule.name == label; });
-  label.clear();
-}
-
-Result<DatasetPtr> slices_of(const CsvTable& table, const CsvOptions& options, const std::string& from) {
-  std::vector<Tensor> tensors;
-  if (options.label.empty()) {
-    for (const CsvColumn& column : table.columns) tensors.push_back(column.values);
-    return make_slices(tensors);
-  }
-  size_t label = 0;
-  while (label < table.columns.size() && table.columns[label].name != options.label) ++label;
-  const bool lacks_label = label == table.columns.size();
-  if (lacks_label && !options.label_may_lack) {
-    std::vector<std::string_view> names;
-    for (const CsvColumn& column : table.columns) names.push_back(column.name);
-    return no_label(from, options.label, names);
-  }
-  DTG_ASSIGN(Tensor features, options.doubles ? pack_features<double>(table, label) : pack_features<float>(table, label));
-  tensors.push_back(std::move(features));
-  if (!lacks_label) tensors.push_back(table.columns[label].values);
-  return make_slices(tensors);
-}
-
-Result<DatasetPtr> make_csv(Disk& disk, const std::string& path, const CsvOptions& options, std::string* schema, LeftOut* left_out) {
-  DTG_ASSIGN(CsvTable table, read_csv(disk, path, options.with_label()));
-  if (left_out) *left_out = std::move(table.left_out);
-  if (schema) *schema = csv_schema_text(table, options.label);
-  tell_ordinals(table, options, "\"" + path + "\"");
-  return slices_of(table, options, "\"" + path + "\"");
 }
 
 }  // namespace dtg

@@ -153,17 +153,24 @@ std::string column_differs(const CsvRule& before, const CsvRule& now, size_t pla
                                 name(a, before.names->end()).c_str(), name(b, now.names->end()).c_str());
 }
 
-// The same features, in another order.
-std::string order_differs(const CsvOptions& known, const CsvOptions& other) {
-  std::vector<std::string> ours = known.columns, theirs = other.columns;
-  std::erase(ours, known.label);
-  std::erase(theirs, known.label);
+// The columns of one schema that become features. Without a label of its own it has that of the other, if at all.
+std::vector<std::string> features_of(const CsvOptions& schema, const std::string& label) {
+  std::vector<std::string> features = schema.columns;
+  std::erase(features, schema.label.empty() ? label : schema.label);
+  return features;
+}
+
+// As many features, which are others, or the same in another order.
+std::string features_differ(const CsvOptions& known, const CsvOptions& other) {
+  std::vector<std::string> ours = features_of(known, other.label), theirs = features_of(other, known.label);
   const auto [a, b] = std::ranges::mismatch(ours, theirs);
-  if (a == ours.end() || b == theirs.end()) return "";
-  const std::string text = format("column \"%.100s\" stands in it where \"%.100s\" stands in", b->c_str(), a->c_str());
-  std::ranges::sort(ours);
-  std::ranges::sort(theirs);
-  return ours == theirs ? text : "";
+  if (ours.size() != theirs.size() || a == ours.end()) return "";
+  const std::string place = format("column %s stands in it where %s stands in", quoted(*b).c_str(), quoted(*a).c_str());
+  const auto is_new = [&](const std::string& name) { return std::ranges::find(ours, name) == ours.end(); };
+  const auto at = std::ranges::find_if(theirs, is_new);
+  if (at == theirs.end()) return place;
+  return format("column %s of it, where %s stands, is no feature of", quoted(*at).c_str(),
+                quoted(ours[static_cast<size_t>(at - theirs.begin())]).c_str());
 }
 
 }  // namespace
@@ -175,7 +182,13 @@ std::vector<std::string> label_names(std::string_view schema) {
   return rule && rule->names ? *rule->names : std::vector<std::string>();
 }
 
-std::string schemas_differ(std::string_view known, std::string_view other) {
+std::vector<std::string> feature_names(std::string_view schema) {
+  CsvOptions read;
+  if (!read_csv_schema(schema, read).ok()) return {};
+  return features_of(read, "");
+}
+
+std::string schemas_differ(std::string_view known, std::string_view other, bool with_label) {
   CsvOptions ours, theirs;
   if (known == other || known.empty() || other.empty()) return "";
   if (!read_csv_schema(known, ours).ok() || !read_csv_schema(other, theirs).ok()) return "";
@@ -186,7 +199,9 @@ std::string schemas_differ(std::string_view known, std::string_view other) {
     if (!same->names || !rule.names) continue;
     if (std::string why = names_differ(*same, rule); !why.empty()) return why;
   }
-  return order_differs(ours, theirs);
+  if (with_label && !ours.label.empty() && !theirs.label.empty() && ours.label != theirs.label)
+    return format("its label is %s, and %s in", quoted(theirs.label).c_str(), quoted(ours.label).c_str());
+  return features_differ(ours, theirs);
 }
 
 std::string is_other_data(std::string_view before, std::string_view now) {
@@ -223,37 +238,6 @@ Status check_names_apart(const std::string& from, std::span<const std::string_vi
   return {};
 }
 
-Status check_is_text(std::string_view text, const std::string& path) {
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-    return data_loss("read \"%s\": it is UTF-16 by its first two bytes; save it as UTF-8", path.c_str());
-  if (text.starts_with("PK\x03\x04"))
-    return data_loss("read \"%s\": it is a zip file, as those of spreadsheets are; save the table as text", path.c_str());
-  return {};
-}
-
-void tell_ordinals(const CsvTable& table, const CsvOptions& options, const std::string& from) {
-  std::string which, first;
-  for (const CsvColumn& column : table.columns) {
-    const CsvRule* const rule = rule_of(options, column.name);
-    const bool meant = (rule && rule->kind) || std::ranges::find(options.categories, column.name) != options.categories.end();
-    if (column.kind != CsvKind::category || column.name == options.label || meant) continue;
-    if (first.empty()) first = column.name.substr(0, 100);
-    if (which.size() > 400) {
-      which += which.ends_with("...") ? "" : ", ...";
-      continue;
-    }
-    which += format("%s\"%.100s\" (%zu)", which.empty() ? "" : ", ", column.name.c_str(), column.categories.size());
-  }
-  if (which.empty() || !options.log) return;
-  const std::string told = "read " + from + ": texts became numbers, by the order of the names in their columns: " + which;
-  if (options.label.empty()) return options.log->write(LogLevel::info, "data", told);
-  options.log->write(LogLevel::warn, "data",
-                     told +
-                         ". As features they would be measured by that order: make them one-hot, or, where it is meant, say so in the "
-                         "schema: {\"rules\": [{\"name\": " +
-                         Json(first).text() + ", \"kind\": \"names\"}]}");
-}
-
 std::string dims_text(std::span<const int64_t> dims) {
   std::string text;
   for (const int64_t dim : dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
@@ -265,16 +249,19 @@ Status read_csv_schema(std::string_view json, CsvOptions& options) {
   DTG_ASSIGN(const Json schema, parse_json(json, "schema", {.bytes_max = size_t{1} << 28, .values_max = size_t{1} << 24}));
   if (!schema.object()) return invalid_argument("schema: it is %s, not an object", schema.kind());
   bool is_label_ours = true;
+  std::string label;
   for (const auto& [key, value] : *schema.object()) {
     if (key == "columns" || key == "rules") {
       DTG_TRY(read_rules(value, key.c_str(), key == "columns", options));
     } else if (key == "label") {
       if (!value.string() && !value.is_null()) return invalid_argument("schema: \"label\" is %s, not a text", value.kind());
+      if (value.string()) label = *value.string();
       if (value.string() && options.label.empty()) options.label = *value.string(), is_label_ours = false;
     } else {
       return invalid_argument("schema: \"%.100s\" is none of label, columns, rules", key.c_str());
     }
   }
+  options.knows_label = !label.empty() && options.label == label && rule_of(options, label);
   // As a whole schema has it, of a file that had all its columns.
   if (!is_label_ours) options.label_may_lack = std::ranges::find(options.columns, options.label) != options.columns.end();
   return {};

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/reservation.h"
 #include "base/spelling.h"
+#include "data/exact.h"
 #include "data/gzip.h"
 
 namespace dtg {
@@ -82,7 +83,10 @@ std::string shown(const Json& value) {
 }
 
 // What the text of a row that is no JSON may be instead; the end of a sentence.
-const char* doubt_row(std::string_view row) {
+std::string doubt_row(std::string_view row) {
+  if (const size_t ill = utf8_prefix(row); ill < row.size())
+    return format("; the byte 0x%02x, number %zu of the line, is no UTF-8: save the file as UTF-8, from Latin-1 or Windows-1252",
+                  static_cast<unsigned>(static_cast<unsigned char>(row[ill])), ill + 1);
   if (row.starts_with("[")) return "; a file that is one list has to be written as one object per line";
   if (!row.starts_with("{"))
     return "; each line is one object, {\"column\": value, ...}; tables with commas have a reader of their own, for CSV";
@@ -142,6 +146,7 @@ class Reader {
       : path_(path), options_(options), left_out_(left_out), held_(options.table.budget, 0) {}
 
   Result<CsvTable> read(std::string_view text) {
+    DTG_TRY(check_once("\"" + path_ + "\"", options_.table.columns));
     for (const std::string& name : options_.table.columns) DTG_TRY(column_named(name).status());
     DTG_TRY(check_is_text(text, path_));
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
@@ -211,11 +216,12 @@ class Reader {
   Status read_row(std::string_view text, int64_t line) {
     auto parsed = parse_json(text, "the row", kLineLimits);
     if (!parsed.ok()) {
-      return data_loss("read \"%s\": line %lld: %s%s", path_.c_str(), ll(line), parsed.status().message().c_str(), doubt_row(text));
+      return data_loss("read \"%s\": line %lld: %s%s", path_.c_str(), ll(line), parsed.status().message().c_str(), doubt_row(text).c_str());
     }
     const Json::Object* const object = parsed.value().object();
     if (!object) {
-      return data_loss("read \"%s\": line %lld is %s, not an object%s", path_.c_str(), ll(line), parsed.value().kind(), doubt_row(text));
+      return data_loss("read \"%s\": line %lld is %s, not an object%s", path_.c_str(), ll(line), parsed.value().kind(),
+                       doubt_row(text).c_str());
     }
     std::vector<std::pair<const std::string*, Cell>> cells;
     int64_t bytes = 0;
@@ -247,7 +253,7 @@ class Reader {
   }
 
   Status misfit(int64_t line, const std::string& name, const std::string& found, const std::string& expected) const {
-    return data_loss("read \"%s\": line %lld has %s in column \"%.100s\"%s", path_.c_str(), ll(line), found.c_str(), name.c_str(),
+    return data_loss("read \"%s\": line %lld has %s in column %s%s", path_.c_str(), ll(line), found.c_str(), quoted(name).c_str(),
                      expected.c_str());
   }
 
@@ -302,6 +308,9 @@ class Reader {
     }
     if (growing.column.kind == CsvKind::real) growing.reals.insert(growing.reals.end(), cell.reals.begin(), cell.reals.end());
     else growing.wholes.insert(growing.wholes.end(), cell.wholes.begin(), cell.wholes.end());
+    for (size_t i = 0; cell.whole && i < cell.wholes.size(); ++i) {
+      if (!is_exact(cell.wholes[i])) growing.column.rounded.add(line, std::to_string(cell.wholes[i]));
+    }
   }
 
   // Rows that are to be predicted have none.
@@ -320,7 +329,7 @@ class Reader {
       if (growing.type != Cell::Type::missing) known.push_back(growing.column.name);
     }
     const auto missing = [&](const std::string& name) {
-      return not_found("read \"%s\": no column \"%.100s\" in any line: %s", path_.c_str(), name.c_str(), names_text(name, known).c_str());
+      return not_found("read \"%s\": no column %s in any line: %s", path_.c_str(), quoted(name).c_str(), names_text(name, known).c_str());
     };
     for (const std::string& name : options_.table.columns) {
       const auto at = places_.find(name);
@@ -333,8 +342,8 @@ class Reader {
   }
 
   std::string dropped(size_t row, const Growing& growing) const {
-    return format("read \"%s\": line %lld lacks column \"%.100s\"; it was dropped", path_.c_str(), ll(lines_[row]),
-                  growing.column.name.c_str());
+    return format("read \"%s\": line %lld has no value in column %s; it was dropped", path_.c_str(), ll(lines_[row]),
+                  quoted(growing.column.name).c_str());
   }
 
   Status choose_rows() {
@@ -351,10 +360,8 @@ class Reader {
         if (growing.present[row]) continue;
         if (!drops && growing.column.policy == CsvMissing::drop_row) drops = &growing;
         if (growing.column.policy != CsvMissing::refuse || !status.ok()) continue;
-        status = data_loss(
-            "read \"%s\": line %lld lacks column \"%.100s\"; the option \"missing\" says what to do with such rows: drop them, keep "
-            "them (NaN), or put the mean or a constant%s",
-            path_.c_str(), ll(lines_[row]), growing.column.name.c_str(), options_.table.missing_note(growing.column.name));
+        status = data_loss("read \"%s\": line %lld has no value in column %s; %s", path_.c_str(), ll(lines_[row]),
+                           quoted(growing.column.name).c_str(), options_.table.missing_advice(growing.column.name, growing.rule).c_str());
       }
       if (!status.ok()) DTG_TRY(judge(status));
       else if (drops) left_out_.add([&] { return dropped(row, *drops); });
@@ -379,6 +386,7 @@ class Reader {
     dims.insert(dims.end(), growing.dims.begin(), growing.dims.end());
     DTG_ASSIGN(const Shape shape, Shape::make(dims));
     const bool is_real = column.kind == CsvKind::real;
+    if (!is_real && !options_.table.is_feature(column.name)) column.rounded = {};
     DTG_TRY(held_.grow(shape.count() * (is_real ? 4 : 8), path_.c_str()));
     DTG_ASSIGN(column.values, Tensor::allocate(is_real ? DType::f32 : DType::i64, shape));
     const std::vector<int64_t> renamed = column.kind == CsvKind::category ? sort_names(growing) : std::vector<int64_t>();
@@ -406,17 +414,16 @@ class Reader {
         column.policy = CsvMissing::refuse;
         return {};
       }
-      return invalid_argument(
-          "read \"%s\": missing values of column \"%.100s\" cannot be a number: it holds names; drop such rows or keep them", path_.c_str(),
-          column.name.c_str());
+      return invalid_argument("read \"%s\": missing values of column %s cannot be a number: it holds names; drop such rows or keep them",
+                              path_.c_str(), quoted(column.name).c_str());
     }
     if (growing.rule && growing.rule->value) {
       column.fill = *growing.rule->value;
       return {};
     }
     if (!growing.dims.empty() && column.missing > 0) {
-      return invalid_argument("read \"%s\": column \"%.100s\" holds lists, of which there is no mean; drop such rows, or say a constant",
-                              path_.c_str(), column.name.c_str());
+      return invalid_argument("read \"%s\": column %s holds lists, of which there is no mean; drop such rows, or say a constant",
+                              path_.c_str(), quoted(column.name).c_str());
     }
     double sum = 0;
     int64_t count = 0;
@@ -427,7 +434,7 @@ class Reader {
     }
     if (count > 0) column.fill = sum / static_cast<double>(count);
     if (count > 0 || !growing.dims.empty()) return {};
-    return data_loss("read \"%s\": column \"%.100s\" has no value that a mean could be taken of", path_.c_str(), column.name.c_str());
+    return data_loss("read \"%s\": column %s has no value that a mean could be taken of", path_.c_str(), quoted(column.name).c_str());
   }
 
   // Numbers by name instead of by appearance, so that shuffled copies of a file agree on them; by number of appearance.
@@ -453,28 +460,6 @@ class Reader {
   std::vector<size_t> kept_;
 };
 
-// All columns but the label, side by side.
-Result<Tensor> pack_features(const CsvTable& table, size_t label) {
-  int64_t width = 0;
-  const auto width_of = [&](const CsvColumn& column) { return column.values.count() / table.rows; };
-  for (size_t i = 0; i < table.columns.size(); ++i) width += i == label ? 0 : width_of(table.columns[i]);
-  const int64_t dims[] = {table.rows, width};
-  DTG_ASSIGN(const Shape shape, Shape::make(dims));
-  DTG_ASSIGN(Tensor features, Tensor::allocate(DType::f32, shape));
-  int64_t at = 0;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    if (i == label) continue;
-    const Tensor& values = table.columns[i].values;
-    const int64_t here = width_of(table.columns[i]);
-    for (int64_t k = 0; k < values.count(); ++k) {
-      const float value = values.dtype() == DType::i64 ? static_cast<float>(values.as<int64_t>()[k]) : values.as<float>()[k];
-      features.as<float>()[k / here * width + at + k % here] = value;
-    }
-    at += here;
-  }
-  return features;
-}
-
 }  // namespace
 
 Result<CsvTable> parse_json_lines(std::string_view text, const std::string& path, const JsonLinesOptions& options, LeftOut& left_out) {
@@ -490,23 +475,7 @@ Result<DatasetPtr> make_json_lines(Disk& disk, const std::string& path, const Js
   all.table = options.table.with_label();
   DTG_ASSIGN(CsvTable table, parse_json_lines(text, path, all, left_out));
   if (schema) *schema = csv_schema_text(table, options.table.label);
-  tell_ordinals(table, options.table, "\"" + path + "\"");
-  std::vector<Tensor> tensors;
-  if (options.table.label.empty()) {
-    for (const CsvColumn& column : table.columns) tensors.push_back(column.values);
-    return make_slices(tensors);
-  }
-  size_t label = 0;
-  while (label < table.columns.size() && table.columns[label].name != options.table.label) ++label;
-  const bool lacks_label = label == table.columns.size();
-  if (lacks_label && !options.table.label_may_lack) {
-    return not_found("read \"%s\": the label \"%.100s\" is none of its %zu columns: %s", path.c_str(), options.table.label.c_str(),
-                     table.columns.size(), names_text(options.table.label, table.columns, &CsvColumn::name).c_str());
-  }
-  DTG_ASSIGN(Tensor features, pack_features(table, label));
-  tensors.push_back(std::move(features));
-  if (!lacks_label) tensors.push_back(table.columns[label].values);
-  return make_slices(tensors);
+  return slices_of(table, options.table, "\"" + path + "\"", "line");
 }
 
 }  // namespace dtg

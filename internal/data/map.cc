@@ -2,6 +2,7 @@
 // gathered, and any other conversion is done once for the whole column; elements that are no rows are converted one by
 // one. Belongs to the thread of its pipeline.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -164,7 +165,10 @@ Result<DatasetPtr> make_map(DatasetPtr source, int component, Conversion convers
 }  // namespace
 
 Result<DatasetPtr> make_scale(DatasetPtr source, int component, float divisor) {
-  if (!(divisor != 0)) return invalid_argument("scale component %d of a data set: the divisor is %g", component, double{divisor});
+  if (divisor == 0 || !std::isfinite(divisor))
+    return invalid_argument(
+        "scale component %d of a data set: the divisor is %g as float32; give a number that is not 0, such as 255 for bytes", component,
+        double{divisor});
   return make_map(std::move(source), component, {DType::f32, divisor, std::make_shared<ByteScale>(divisor)}, "scale");
 }
 

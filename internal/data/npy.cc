@@ -6,6 +6,7 @@
 #include <bit>
 #include <optional>
 
+#include "base/json.h"
 #include "base/reservation.h"
 #include "data/gzip.h"
 #include "data/zip.h"
@@ -135,9 +136,13 @@ Result<DType> read_descr(const std::string& descr, const std::string& path) {
                          path.c_str(), descr.c_str());
   }
   const bool pickled = descr.size() > 1 && descr[1] == 'O';
-  return unimplemented("read \"%s\": its type is %.100s, %s; bool, integers, float16 to float64 and complex numbers are possible",
-                       path.c_str(), descr.c_str(),
-                       pickled ? "Python objects, which would have to be run to be read" : "which no tensor has");
+  const bool dates = descr.size() > 1 && (descr[1] == 'M' || descr[1] == 'm');
+  return unimplemented("read \"%s\": its type is %s, %s; bool, integers, float16 to float64 and complex numbers are possible", path.c_str(),
+                       quoted(descr).c_str(),
+                       pickled ? "Python objects, which would have to be run to be read"
+                       : dates
+                           ? "a date or time, which no tensor has: save a number, such as a.astype('M8[D]').astype('i8'), days since 1970"
+                           : "which no tensor has");
 }
 
 Result<Header> read_header(FileReader& file, const std::string& path) {
@@ -157,8 +162,8 @@ Result<Header> read_header(FileReader& file, const std::string& path) {
   DTG_TRY(read_fully(file, text.data(), bytes, path, "the header"));
   Header header;
   if (!HeaderText(text).read(header)) {
-    return data_loss("read \"%s\": its header is \"%.200s\", not a dictionary of descr, fortran_order and shape", path.c_str(),
-                     text.c_str());
+    return data_loss("read \"%s\": its header is %s, not a dictionary of descr, fortran_order and shape", path.c_str(),
+                     quoted(text, 200).c_str());
   }
   return header;
 }

@@ -165,7 +165,7 @@ class Backward {
       DTG_TRY(graph_.check(ys_[i]).with_context("gradients, of"));
       const ValueInfo& info = graph_.info(ys_[i]);
       if (!dtype_is_floating(info.dtype)) {
-        return invalid_argument("gradients: \"%s\" is %s; only floating-point values can be differentiated",
+        return invalid_argument("gradients: \"%s\" is %s; only floating-point values can be differentiated; Cast before the loss is made",
                                 graph_.value_name(ys_[i]).c_str(), dtype_name(info.dtype));
       }
       Value weight = grad_ys_.empty() ? Value() : grad_ys_[i];

@@ -52,6 +52,10 @@ Status Graph::check(Value value) const {
   }
   DTG_TRY(check_node(value.node()));
   const Node& owner = node(value.node());
+  if (owner.outputs.empty()) {
+    return invalid_argument("\"%.*s\" is a target: a %s has no outputs, and so no value; it can be run, and named as a control input",
+                            int(owner.name.size()), owner.name.data(), owner.op->name().c_str());
+  }
   if (value.output() >= owner.outputs.size()) {
     return invalid_argument("output %u of node \"%.*s\" does not exist: %s has %zu outputs", value.output(), int(owner.name.size()),
                             owner.name.data(), owner.op->name().c_str(), owner.outputs.size());

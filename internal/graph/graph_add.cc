@@ -177,6 +177,12 @@ Status Graph::resolve_attrs(const NodeSpec& spec) {
 namespace {
 constexpr int64_t kArgValuesMax = 0xffff;
 
+// What to do about one type in the place of another, where that helps.
+const char* cast_hint(DType want, DType found) {
+  const auto casts = [](DType type) { return dtype_size(type) > 0 && !is_holder(type); };
+  return casts(want) && casts(found) ? "; add a Cast" : "";
+}
+
 template <class T>
 const T* attr_at(const Node& node, int at) {
   return node.attrs[static_cast<size_t>(at)].value.get<T>();
@@ -212,8 +218,8 @@ Status Graph::resolve_types() {
     const Value value = node.inputs[at++];
     const ValueInfo& found = info(value);
     if (found.dtype != want) {
-      return invalid_argument("%s: input %s must be %s, but \"%s\" is %s", node.op->name().c_str(), arg.name.c_str(), dtype_name(want),
-                              value_name(value).c_str(), dtype_name(found.dtype));
+      return invalid_argument("%s: input %s must be %s, but \"%s\" is %s%s", node.op->name().c_str(), arg.name.c_str(), dtype_name(want),
+                              value_name(value).c_str(), dtype_name(found.dtype), cast_hint(want, found.dtype));
     }
     if (!is_holder(found.dtype) && found.shape.has_rank() && (found.shape.rank() < arg.rank_min || found.shape.rank() > arg.rank_max)) {
       return invalid_argument("%s: input %s must have rank %d%s, but \"%s\" has shape %s", node.op->name().c_str(), arg.name.c_str(),

@@ -69,19 +69,6 @@ Status check_axis(const Model& model, const Loss& loss, Value predictions, int64
                           static_cast<long long>(rank));
 }
 
-// Dimensions that are both known differ: labels would be broadcast, which is never what is meant.
-Status check_alike(const Model& model, const char* what, Value labels, Value predictions) {
-  const PartialShape& a = model.graph().info(labels).shape;
-  const PartialShape& b = model.graph().info(predictions).shape;
-  bool alike = a.rank() == b.rank();
-  for (int i = 0; alike && i < a.rank(); ++i) alike = a.dim(i) < 0 || b.dim(i) < 0 || a.dim(i) == b.dim(i);
-  if (alike) return {};
-  const bool numbers = a.rank() + 1 == b.rank();
-  return invalid_argument("%s: the labels are %s and the predictions %s; equal shapes are needed%s", what, described(model, labels).c_str(),
-                          described(model, predictions).c_str(),
-                          numbers ? ". For labels that are numbers of classes use sparse_categorical_crossentropy" : "");
-}
-
 Value formula(Model& model, const LossInput& in, Value* mask) {
   const Kind kind = in.loss.kind;
   if (kind == Kind::ctc) return ctc_loss(model, in);

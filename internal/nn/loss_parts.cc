@@ -169,6 +169,18 @@ Status check_classes(const Model& model, const char* what, Value labels, Value p
   return {};
 }
 
+Status check_alike(const Model& model, const char* what, Value labels, Value predictions) {
+  const PartialShape& a = model.graph().info(labels).shape;
+  const PartialShape& b = model.graph().info(predictions).shape;
+  bool alike = a.rank() == b.rank();
+  for (int i = 0; alike && i < a.rank(); ++i) alike = a.dim(i) < 0 || b.dim(i) < 0 || a.dim(i) == b.dim(i);
+  if (alike) return {};
+  const bool numbers = a.rank() + 1 == b.rank();
+  return invalid_argument("%s: the labels are %s and the predictions %s; equal shapes are needed%s", what, described(model, labels).c_str(),
+                          described(model, predictions).c_str(),
+                          numbers ? ". For labels that are numbers of classes use sparse_categorical_crossentropy" : "");
+}
+
 Status check_weights(const Model& model, const char* what, Value weights) {
   DTG_TRY(model.graph().check(weights).with_context(std::string(what) + ", weights"));
   const ValueInfo& info = model.graph().info(weights);

@@ -69,6 +69,8 @@ Status check_order(const Graph& graph, const char* what, Value labels, Value pre
 Status check_pair(const Model& model, const char* what, Value labels, Value predictions);
 // Labels are class numbers, without dimension `axis` of the predictions; negative: from the end.
 Status check_classes(const Model& model, const char* what, Value labels, Value predictions, int64_t axis = -1);
+// After match_ranks: dimensions that are both known differ, and labels would be broadcast, which is never what is meant.
+Status check_alike(const Model& model, const char* what, Value labels, Value predictions);
 // A vector of numbers or anything else that can be cast to weights.
 Status check_weights(const Model& model, const char* what, Value weights);
 

@@ -17,13 +17,19 @@ Status check_both(Graph& graph, Value a, Value b, const char* what) {
   return graph.check(b).with_context(what);
 }
 
-// A column of predictions and a row of labels would become a square of differences, and a loss that falls and teaches nothing.
+// Numbers of one type are compared. A column of predictions and a row of labels would become a square of differences, and a loss that falls
+// and teaches nothing.
 Status check_ranks(const Graph& graph, Value labels, Value predictions, const char* what) {
   const PartialShape &l = graph.info(labels).shape, &p = graph.info(predictions).shape;
-  if (l.rank() < 1 || p.rank() < 1 || l.rank() == p.rank()) return {};
-  return invalid_argument("%s: the labels are %s and the predictions %s; each would be compared with every other one, so Reshape one of "
-                          "them to the shape of the other",
-                          what, described(graph, labels).c_str(), described(graph, predictions).c_str());
+  const bool typed = graph.info(labels).dtype == graph.info(predictions).dtype;
+  const bool ranked = l.rank() < 1 || p.rank() < 1 || l.rank() == p.rank();
+  if (ranked && typed) return {};
+  const std::string cast = format("Cast the labels to %s", dtype_name(graph.info(predictions).dtype));
+  const std::string advice = ranked ? cast
+                                    : "each would be compared with every other one, so Reshape one of them to the shape of the other" +
+                                          (typed ? "" : ", and " + cast);
+  return invalid_argument("%s: the labels are %s and the predictions %s; %s", what, described(graph, labels).c_str(),
+                          described(graph, predictions).c_str(), advice.c_str());
 }
 
 Result<Value> done(const Build& build, Value value, const char* what) {

@@ -17,10 +17,7 @@ Result<Decisions> decisions(Tally& t) {
   Build& b = t.b;
   match_ranks(b, &t.predictions, &t.labels);
   DTG_TRY(b.status());
-  if (rank_of(b, t.labels) != rank_of(b, t.predictions)) {
-    return invalid_argument("the labels are %s and the predictions %s; equal shapes are needed", described(t.model(), t.labels).c_str(),
-                            described(t.model(), t.predictions).c_str());
-  }
+  DTG_TRY(check_alike(t.model(), metric_name(t.metric.kind), t.labels, t.predictions));
   const Value labels = t.wide(t.labels);
   const Value yes = t.wide(b.op("NotEqual", {labels, b.zeros_like(labels)}));
   return Decisions{yes, t.predictions, t.counted(yes)};

@@ -10,6 +10,9 @@ using Kind = Metric::Kind;
 
 Value best(Build& b, Value x) { return b.op("ArgMax", {x, b.integer(-1)}, {{"output_type", DType::i64}}); }
 
+// As a loss asks it: one label for several predictions would be compared with each of them.
+Status alike(Tally& t, Value labels, Value predictions) { return check_alike(t.model(), metric_name(t.metric.kind), labels, predictions); }
+
 // Whether the greatest prediction of each row is the label's.
 Result<Value> right_class(Tally& t) {
   Build& b = t.b;
@@ -55,12 +58,14 @@ Result<Value> values_of(Tally& t, Value* mask) {
                                 "sparse_categorical_accuracy",
                                 described(t.model(), labels).c_str(), described(t.model(), predictions).c_str());
       }
+      DTG_TRY(alike(t, labels, predictions));
       return b.cast(b.op("Equal", {t.wide(labels), t.wide(predictions)}), DType::f64);
     }
     case Kind::binary_accuracy: {
       Value labels = t.labels, predictions = t.predictions;
       match_ranks(b, &labels, &predictions);
       if (!b.ok()) return b.status();
+      DTG_TRY(alike(t, labels, predictions));
       const double threshold = t.metric.threshold < 0 ? 0.5 : t.metric.threshold;
       const Value yes = b.op("Greater", {predictions, b.like(predictions, threshold)});
       return b.cast(b.op("Equal", {t.wide(labels), t.wide(yes)}), DType::f64);
@@ -81,6 +86,8 @@ Result<Value> values_of(Tally& t, Value* mask) {
   if (t.metric.kind == Kind::root_mean_squared_error) {
     Value labels = t.labels, predictions = t.predictions;
     match_ranks(b, &labels, &predictions);
+    DTG_TRY(b.status());
+    DTG_TRY(alike(t, labels, predictions));
     return b.ok() ? square(b, b.sub(t.wide(predictions), t.wide(labels))) : Value();
   }
   DTG_ASSIGN(const LossValues made, loss_values(t.model(), loss, t.labels, t.predictions));
@@ -148,6 +155,7 @@ Result<Measured> r2_metric(Tally& t) {
                             described(t.model(), t.labels).c_str(), described(t.model(), t.predictions).c_str(),
                             shape.rank() == 1 ? "; for one number per example reshape both to [-1, 1]" : "");
   }
+  DTG_TRY(alike(t, t.labels, t.predictions));
   const Shape outputs = Shape::of({shape.dim(1)});
   const Value y = t.wide(t.labels), p = t.wide(t.predictions), weights = t.counted(y), weighted = b.mul(y, weights);
   const auto over = [&](Value x) { return b.sum(x, b.ints({0})); };

@@ -58,11 +58,11 @@ struct Number {
   const char* wanted() const {
     switch (range) {
       case Range::any: break;
-      case Range::below_one: return "from 0 to below 1";
+      case Range::below_one: return "from 0 to below 1, as float32";
       case Range::to_one: return "from 0 to 1";
-      case Range::negative: return "below 0";
+      case Range::negative: return "below 0, and none that float32 does not hold";
     }
-    return "from 0 up";
+    return "from 0 up to the largest float32, 3.4e+38";
   }
 };
 
@@ -118,8 +118,13 @@ Status check_clipping(const Optimizer& o) {
 Status check_listed(const Model& model, std::span<const Value> handles, const char* what) {
   for (size_t i = 0; i < handles.size(); ++i) {
     const auto is_it = [&](const NamedVariable& each) { return each.has_handle(handles[i]); };
-    if (std::ranges::any_of(model.variables(), is_it)) continue;
-    return invalid_argument("optimizer: %s[%zu] is the handle of no variable of this model", what, i);
+    const auto found = std::ranges::find_if(model.variables(), is_it);
+    if (found == model.variables().end()) return invalid_argument("optimizer: %s[%zu] is the handle of no variable of this model", what, i);
+    for (size_t k = 0; k < i; ++k) {
+      if (found->has_handle(handles[k]))
+        return invalid_argument("optimizer: %s[%zu] and %s[%zu] are one variable, \"%s\"; list it once", what, k, what, i,
+                                found->name.c_str());
+    }
   }
   return {};
 }

@@ -41,7 +41,8 @@ Result<bool> take(RunContext& c, Accumulator& accumulator, Accumulator::Taken& t
   note_change(c.step());
   if (there) return wanted;
   return unavailable(
-      "what worker %lld contributed to step %lld is not in \"%s\" any more, whose task was started anew; all contribute again",
+      "what worker %lld contributed to step %lld is not in \"%s\" any more: its task was started anew, or the chief has initialised the training "
+      "again (one that was restarted runs local_init and `resume`, and no initialisation); all contribute again",
       static_cast<long long>(worker), static_cast<long long>(step), accumulator.name().c_str());
 }
 

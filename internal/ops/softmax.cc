@@ -257,9 +257,12 @@ Status sparse_xent_run(RunContext& c) {
   T* backprop = c.out<T>(1);
   for (int64_t row = 0; row < a.rows; ++row) {
     if (labels[row] >= 0 && labels[row] < a.classes) continue;
-    return c.error("label %lld of row %lld is outside the %lld classes, which are numbered from 0 to %lld",
+    const char* const advice = labels[row] == -1          ? "; -1 is a name that was missing where a table was read: drop such rows there"
+                               : labels[row] == a.classes ? "; labels that count from 1 need 1 subtracted, or the last layer one unit more"
+                                                          : "; give the last layer as many units as there are classes";
+    return c.error("label %lld of row %lld is outside the %lld classes, which are numbered from 0 to %lld%s",
                    static_cast<long long>(labels[row]), static_cast<long long>(row), static_cast<long long>(a.classes),
-                   static_cast<long long>(a.classes - 1));
+                   static_cast<long long>(a.classes - 1), advice);
   }
   for_rows(c, a, [&](int64_t row) {
     const T* x = logits + row * a.classes;

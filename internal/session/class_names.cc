@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/spelling.h"
 #include "data/csv.h"
 
 namespace dtg {
@@ -56,6 +57,18 @@ Status check_classes(const TextPairs& texts, const std::string& output, const Va
   if (count == 0 || tells_apart(info, count)) return {};
   return invalid_argument("name classes: %zu names for the output \"%s\", which is %s%s; give one name for each class that it tells apart",
                           count, output.c_str(), dtype_name(info.dtype), info.shape.text().c_str());
+}
+
+std::string unknown_classes(const TextPairs& texts, const std::vector<std::string_view>& outputs) {
+  const std::string mark = classes_key("") + "/";
+  for (const auto& [key, value] : texts) {
+    if (!key.starts_with(mark) || read_list(value).empty()) continue;
+    const std::string_view output = std::string_view(key).substr(mark.size());
+    if (std::ranges::find(outputs, output) != outputs.end()) continue;
+    return "there are names of classes for an output \"" + std::string(output.substr(0, 200)) +
+           "\", which is none of the model's: " + names_text(output, outputs);
+  }
+  return "";
 }
 
 std::vector<std::string> class_names(const TextPairs& texts, std::string_view output, const ValueInfo* info) {

@@ -23,6 +23,9 @@ Result<std::string> class_list(const std::vector<std::string>& names);
 // INVALID_ARGUMENT where that output, by its name, has names of its own among the texts which are not as many as it tells apart.
 Status check_classes(const TextPairs& texts, const std::string& output, const ValueInfo& info);
 
+// Where an output that is none of these has names of its own among the texts: that, with the outputs there are. Else "".
+std::string unknown_classes(const TextPairs& texts, const std::vector<std::string_view>& outputs);
+
 // Those of an output, by its name and by what the graph knows of it; empty: nobody has named them. Names of all outputs are of those that
 // have a number for each, or are numbers of classes themselves.
 std::vector<std::string> class_names(const TextPairs& texts, std::string_view output, const ValueInfo* info);

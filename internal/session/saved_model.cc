@@ -213,9 +213,20 @@ Status check_classes(const Graph& graph, const TextPairs& metadata, const std::v
   return {};
 }
 
+std::string unknown_classes(const TextPairs& metadata, const std::vector<Endpoint>& endpoints) {
+  std::vector<std::string_view> outputs;
+  for (const Endpoint& each : endpoints) {
+    if (!each.input) outputs.push_back(each.name);
+  }
+  return unknown_classes(metadata, outputs);
+}
+
 Status export_model(const Model& model, Session& session, const ModelExport& what, const TextPairs& metadata, const std::string& path) {
   DTG_TRY(check_export(model, what));
   DTG_TRY(check_classes(model.graph(), metadata, what.endpoints).with_context("export a model"));
+  const std::string unknown = unknown_classes(metadata, what.endpoints);
+  LogSink* const log = session.runtime().seams().log;
+  if (!unknown.empty() && log) log->write(LogLevel::warn, "export", "export a model: " + unknown);
   DTG_ASSIGN(const Served part, part_of(model, what));
   DTG_ASSIGN(std::vector<NamedTensor> tensors, values_of(part, session));
   std::map<NodeId, Tensor> frozen;

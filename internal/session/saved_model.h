@@ -29,6 +29,8 @@ struct ModelExport {
 
 // What the texts say of the classes of these outputs fits them; INVALID_ARGUMENT where it does not.
 Status check_classes(const Graph& graph, const TextPairs& metadata, const std::vector<Endpoint>& endpoints);
+// What they say of outputs that are none of these; "" where they say nothing of others.
+std::string unknown_classes(const TextPairs& metadata, const std::vector<Endpoint>& endpoints);
 
 // Would it be written? What export_model says, but for the session and the disk.
 Status check_export(const Model& model, const ModelExport& what);

@@ -2,6 +2,7 @@
 #include "train/course.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dtg {
 
@@ -40,6 +41,7 @@ Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, D
   if (course->found_rate_) course->trainer_->set_rate(*course->found_rate_);
   course->begin_watch();
   course->tell_what_is_not_kept();
+  course->tell_what_is_done();
   course->begun_ns_ = course->clock_.monotonic_ns();
   return course;
 }
@@ -92,8 +94,9 @@ Status Course::check_watch(const Watch& watch, const char* what) const {
     for (size_t i = 0; i < trainer_->metric_count(); ++i) known.add(prefix + trainer_->metric_name(i), 0);
   }
   if (known.find(watch.name)) return {};
-  return invalid_argument("fit: %s would watch \"%.100s\", which this fit does not have; there are %s", what, watch.name.c_str(),
-                          known.list().c_str());
+  const char* const advice = watch.name.starts_with("val_") && !validation_.reading ? "; give the fit data to validate with" : "";
+  return invalid_argument("fit: %s would watch \"%.100s\", which this fit does not have; there are %s%s", what, watch.name.c_str(),
+                          known.list().c_str(), advice);
 }
 
 Course::Event Course::event(Kind kind, const char* text) const {
@@ -234,11 +237,22 @@ Status Course::end_epoch() {
 
 Result<Course::Event> Course::validate() {
   const int64_t began_ns = clock_.monotonic_ns();
-  DTG_TRY(trainer_->evaluate(*validation_.reading, options_.validation_steps, options_.cancellation.get(), "val_", values_)
+  std::string ill;
+  DTG_TRY(trainer_->evaluate(*validation_.reading, options_.validation_steps, options_.cancellation.get(), "val_", values_, ill)
               .with_context("fit, validation"));
+  if (!ill.empty() && !told_ill_)
+    warn("validation: " + ill +
+         "; while a \"val_\" value is NaN nothing is decided by it: neither early stopping nor a plateau counts the epoch");
+  told_ill_ = !ill.empty();
   validation_ns_ += clock_.monotonic_ns() - began_ns;
   stage_ = Stage::rate;
   return event(Kind::validation);
+}
+
+// Null where the epoch has no such value, or one of the validation that is NaN: one bad row there says nothing about the weights.
+const double* Course::value_of(const Watch& watch) const {
+  const double* const value = values_.find(watch.name);
+  return value && std::isnan(*value) && watch.name.starts_with("val_") ? nullptr : value;
 }
 
 // What an epoch's end decides, in two events where the learning rate falls. Keras' callbacks are asked in this order where they are given
@@ -247,7 +261,7 @@ Result<Course::Event> Course::judge() {
   if (stage_ == Stage::rate) {
     stage_ = Stage::epoch_end;
     if (trainer_->rate_is_ours()) values_.add("learning_rate", static_cast<double>(trainer_->rate()));
-    const double* const watched = plateau_ ? values_.find(plateau_->rule().watch.name) : nullptr;
+    const double* const watched = plateau_ ? value_of(plateau_->rule().watch) : nullptr;
     const auto lower = watched ? plateau_->epoch_ended(*watched, trainer_->rate()) : std::nullopt;
     if (lower) {
       trainer_->set_rate(*lower);
@@ -255,14 +269,14 @@ Result<Course::Event> Course::judge() {
       return event(Kind::rate, text_.c_str());
     }
   }
-  const double* const best = options_.best ? values_.find(options_.best->name) : nullptr;
+  const double* const best = options_.best ? value_of(*options_.best) : nullptr;
   bool keep = false;
   if (best && options_.best->improves(*best, best_)) {
     best_ = *best;
     best_epoch_ = epoch_;
     keep = true;
   }
-  const double* const watched = stopping_ ? values_.find(stopping_->rule().watch.name) : nullptr;
+  const double* const watched = stopping_ ? value_of(stopping_->rule().watch) : nullptr;
   const EarlyStopping::Verdict verdict = watched ? stopping_->epoch_ended(epoch_, *watched) : EarlyStopping::Verdict{};
   const int64_t began_ns = clock_.monotonic_ns();
   if (keep && directory_) DTG_TRY(write_weights("best.safetensors"));

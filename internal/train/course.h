@@ -138,6 +138,8 @@ class Course final : private Checkpoints::Companion {
   Status write_weights(const char* file);
   Status write_model();
   void tell_what_is_not_kept() const;
+  void tell_what_is_done() const;
+  const double* value_of(const Watch& watch) const;
   Status log_epoch();
   Event event(Kind kind, const char* text = "") const;
   void stop_now(std::string why);
@@ -177,6 +179,7 @@ class Course final : private Checkpoints::Companion {
   // Of the epoch, in this process: waiting for elements, steps, validation, and writing checkpoints and the best weights.
   int64_t data_ns_ = 0, compute_ns_ = 0, validation_ns_ = 0, files_ns_ = 0;
   Json::Array times_;
+  bool told_ill_ = false;  // that the loss of the last validation was NaN
   Element element_;
   Record step_values_, values_;
   Json::Array history_;

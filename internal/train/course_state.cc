@@ -269,6 +269,15 @@ void Course::tell_what_is_not_kept() const {
   if (!what.ok()) warn("this fit will not write model.dtg at its end, only weights: " + what.status().message());
 }
 
+// A training that is over ends at once, which looks like one that has trained.
+void Course::tell_what_is_done() const {
+  if (!resumed_ || epoch_ <= options_.epochs) return;
+  warn(format(
+      "the training in \"%s\" has %lld epochs, and this fit asks for %lld in all, so it makes no step; ask for more, or give it another "
+      "directory",
+      options_.directory.c_str(), static_cast<long long>(epoch_), static_cast<long long>(options_.epochs)));
+}
+
 Status Course::keep_best() {
   const std::vector<const NamedVariable*> weights = weights_of(trainer_->model());
   DTG_ASSIGN(std::vector<Tensor> values, values_of(*trainer_, weights));

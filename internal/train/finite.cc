@@ -36,6 +36,8 @@ int64_t first_ill(const Tensor& value) {
 
 }  // namespace
 
+bool is_finite(const Tensor& value) { return first_ill(value) < 0; }
+
 Status check_finite(std::string_view variable, const Tensor& value, int64_t step) {
   const int64_t at = first_ill(value);
   if (at < 0) return {};

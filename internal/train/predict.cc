@@ -62,7 +62,9 @@ std::vector<Endpoint> Trainer::endpoints() const {
 }
 
 Result<ModelExport> Trainer::exported() const {
-  if (options_.outputs.empty()) return failed_precondition("export a model: the trainer was made without outputs");
+  if (options_.outputs.empty())
+    return failed_precondition(
+        "export a model: the trainer was made without outputs; set `outputs` where it is made, to what the model is to answer");
   ModelExport what;
   what.endpoints = endpoints();
   if (options_.training.valid()) what.fixed.emplace_back(options_.training, no_);
@@ -71,7 +73,8 @@ Result<ModelExport> Trainer::exported() const {
 }
 
 Result<std::vector<Tensor>> Trainer::predict(Reading& data, Cancellation* cancellation) {
-  if (options_.outputs.empty()) return failed_precondition("predict: the trainer was made without outputs");
+  if (options_.outputs.empty())
+    return failed_precondition("predict: the trainer was made without outputs; set `outputs` where it is made, to what is to be predicted");
   DTG_TRY(check_data(data, "predict", input_count()));
   if (data.data().cardinality() == Dataset::kInfinite) return invalid_argument("predict: the data set is endless; take() a part of it");
   DTG_TRY(prepare());
@@ -81,7 +84,7 @@ Result<std::vector<Tensor>> Trainer::predict(Reading& data, Cancellation* cancel
   while (true) {
     DTG_ASSIGN(const bool more, data.next(element_));
     if (!more) break;
-    DTG_TRY(run(predict_, element_, input_count(), cancellation));
+    DTG_TRY(run(predict_, element_, input_count(), cancellation, "predict"));
     batches.push_back(predict_.fetched);
     rows.push_back(rows_of(element_));
     predict_.fetched.assign(output_count(), Tensor());

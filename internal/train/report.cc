@@ -15,13 +15,6 @@ std::string report_page(const Json& run) {
   return std::string(kReportHead) + data + kReportTail;
 }
 
-Status write_report(Disk& disk, const std::string& path, const Json& run) {
-  const std::string draft = path + ".new";
-  DTG_ASSIGN(const std::unique_ptr<FileWriter> writer, open_draft(disk, draft));
-  DTG_TRY(writer->append(report_page(run)));
-  DTG_TRY(writer->sync());
-  DTG_TRY(writer->close());
-  return disk.rename(draft, path);
-}
+Status write_report(Disk& disk, const std::string& path, const Json& run) { return write_whole(disk, path, report_page(run)); }
 
 }  // namespace dtg

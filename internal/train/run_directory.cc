@@ -36,6 +36,21 @@ Result<std::unique_ptr<FileWriter>> open_draft(Disk& disk, const std::string& pa
   return disk.open_new(path);
 }
 
+Status write_whole(Disk& disk, const std::string& path, std::string_view text) {
+  const std::string draft = path + ".new";
+  const auto write = [&]() -> Status {
+    DTG_ASSIGN(const std::unique_ptr<FileWriter> writer, open_draft(disk, draft));
+    DTG_TRY(writer->append(text));
+    DTG_TRY(writer->sync());
+    DTG_TRY(writer->close());
+    return disk.rename(draft, path);
+  };
+  Status written = write();
+  // Of a disk that is full nothing half written stays, which would take what room there is.
+  if (!written.ok()) (void)disk.remove(draft).ok();
+  return written;
+}
+
 // What does not end with a line's end was cut by the machine's, and its epoch is trained again. Elsewhere a line that cannot be read costs
 // its own epoch's values, not those of the others.
 Result<Json::Array> RunDirectory::open(int64_t epochs, size_t& damaged) {
@@ -89,13 +104,6 @@ Status RunDirectory::append(const Json& row) {
   return lines_->sync();
 }
 
-Status RunDirectory::write_summary(const Json& summary) {
-  const std::string path = file("summary.json"), draft = path + ".new";
-  DTG_ASSIGN(const std::unique_ptr<FileWriter> writer, open_draft(disk_, draft));
-  DTG_TRY(writer->append(summary.text() + "\n"));
-  DTG_TRY(writer->sync());
-  DTG_TRY(writer->close());
-  return disk_.rename(draft, path);
-}
+Status RunDirectory::write_summary(const Json& summary) { return write_whole(disk_, file("summary.json"), summary.text() + "\n"); }
 
 }  // namespace dtg

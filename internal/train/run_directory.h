@@ -15,6 +15,8 @@ namespace dtg {
 
 // A draft that is to be renamed: always a file of its own, whatever somebody has put in the place of its name, a link included.
 Result<std::unique_ptr<FileWriter>> open_draft(Disk& disk, const std::string& path);
+// A whole file, atomically, by such a draft, which is gone where it could not be written.
+Status write_whole(Disk& disk, const std::string& path, std::string_view text);
 
 class RunDirectory {
  public:

@@ -2,9 +2,11 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph/build.h"
 #include "nn/schedule.h"
+#include "session/first_ill.h"
 #include "strategy/replicas.h"
 
 namespace dtg {
@@ -37,6 +39,16 @@ Status check_train(const Session& session, NodeId train) {
 Status check_values(const Graph& graph, std::span<const Value> values, const char* what) {
   for (const Value value : values) DTG_TRY(graph.check(value).with_context(what));
   return {};
+}
+
+// Where a loss became NaN, for a warning: in which element of the data, and by which of its values, if it is one of those.
+std::string tell_nan(const Graph& graph, std::span<const Value> feeds, const Element& element, int64_t place) {
+  std::string told = format("the loss of element %lld of the data, counted from 0, is NaN", static_cast<long long>(place));
+  for (size_t i = 0; i < element.size(); ++i) {
+    const std::string what = not_finite(element[i]);
+    if (!what.empty()) return told + ": \"" + graph.value_name(feeds[i]) + "\" is fed " + what + "; mend the data, or drop such rows";
+  }
+  return told + ", although all that is fed is finite";
 }
 
 }  // namespace
@@ -198,11 +210,13 @@ Status Trainer::prepare() {
     if (call->fetched.empty()) continue;
     DTG_ASSIGN(call->fetched[0], Tensor::allocate(model_->graph().info(options_.loss).dtype, Shape()));
   }
+  hides_nan_ = checks_numbers() && hides_nan();
   prepared_ = true;
   return {};
 }
 
-Status Trainer::run(Call& call, std::span<const Tensor> element, size_t used, Cancellation* cancellation) {
+Status Trainer::run(Call& call, std::span<const Tensor> element, size_t used, Cancellation* cancellation, const char* what) {
+  DTG_TRY(check_element(element.subspan(0, used), what));
   for (size_t i = 0; i < used; ++i) call.tensors[i] = &element[i];
   return call.callable->run(call.tensors, call.fetched, 0, cancellation);
 }
@@ -215,7 +229,8 @@ Status Trainer::step(std::span<const Tensor> element, Cancellation* cancellation
     return invalid_argument("make a step: %zu tensors for %zu feeds", element.size(), options_.feeds.size());
   }
   Call& call = rate_is_ours() && rate_ != first_rate_ ? rated_step_ : step_;
-  DTG_TRY(run(call, element, element.size(), cancellation));
+  if (hides_nan_) DTG_TRY(check_fed_numbers(element));
+  DTG_TRY(run(call, element, element.size(), cancellation, "make a step"));
   *loss = loss_of(call);
   return {};
 }
@@ -227,7 +242,7 @@ Status Trainer::begin_epoch(Reading& data) {
 
 int64_t Trainer::rows_of(std::span<const Tensor> element) { return element[0].shape().rank() > 0 ? element[0].shape().dim(0) : 1; }
 
-Status Trainer::evaluate(Reading& data, int64_t steps, Cancellation* cancellation, std::string_view prefix, Record& out) {
+Status Trainer::evaluate(Reading& data, int64_t steps, Cancellation* cancellation, std::string_view prefix, Record& out, std::string& ill) {
   DTG_TRY(check_data(data, "evaluate", feed_count()));
   if (steps == 0 && data.data().cardinality() == Dataset::kInfinite) {
     return invalid_argument("evaluate: the data set is endless; say how many steps, or take() a part of it");
@@ -240,7 +255,8 @@ Status Trainer::evaluate(Reading& data, int64_t steps, Cancellation* cancellatio
   for (int64_t i = 0; steps == 0 || i < steps; ++i) {
     DTG_ASSIGN(const bool more, data.next(element_));
     if (!more) break;
-    DTG_TRY(run(test_, element_, element_.size(), cancellation));
+    DTG_TRY(run(test_, element_, element_.size(), cancellation, "evaluate"));
+    if (ill.empty() && std::isnan(loss_of(test_))) ill = tell_nan(model_->graph(), options_.feeds, element_, i);
     const int64_t count = rows_of(element_);
     sum += loss_of(test_) * static_cast<double>(count);
     rows += count;
@@ -262,24 +278,6 @@ Status Trainer::read_metrics(std::string_view prefix, Record& out) {
   if (metrics_.empty()) return {};
   DTG_TRY(results_.callable->run({}, results_.fetched, 0));
   for (size_t i = 0; i < metrics_.size(); ++i) out.add(std::string(prefix) + metrics_[i].name, real_in(results_.fetched[i]));
-  return {};
-}
-
-Status Trainer::check_data(const Reading& data, const char* what, size_t needed) const {
-  const std::vector<ComponentSpec>& spec = data.data().spec();
-  if (spec.size() != feed_count() && spec.size() != needed) {
-    return invalid_argument(
-        "%s: an element of the data set has %zu components, and %zu values are fed%s", what, spec.size(), needed,
-        spec.size() > needed ? "; a table read without a label has a component for each column: name it, or read by the schema of training"
-                             : "");
-  }
-  const Graph& graph = model_->graph();
-  for (size_t i = 0; i < needed; ++i) {
-    const ValueInfo& info = graph.info(options_.feeds[i]);
-    if (spec[i].dtype == info.dtype) continue;
-    return invalid_argument("%s: component %zu of the data set is %s, and \"%s\" which it is fed to is %s; cast or scale the data set",
-                            what, i, dtype_name(spec[i].dtype), graph.value_name(options_.feeds[i]).c_str(), dtype_name(info.dtype));
-  }
   return {};
 }
 

@@ -54,8 +54,8 @@ class Trainer final : public RefCounted {
   // One step. Adds to the metrics.
   Status step(std::span<const Tensor> element, Cancellation* cancellation, double* loss);
   // Over all of the data, or `steps` elements of it (0: all), from its beginning: "loss" and the metrics, in `out`, with `prefix` before
-  // their names. Begins the metrics anew.
-  Status evaluate(Reading& data, int64_t steps, Cancellation* cancellation, std::string_view prefix, Record& out);
+  // their names. Begins the metrics anew. `ill` receives where the loss was first NaN, and why; empty: nowhere.
+  Status evaluate(Reading& data, int64_t steps, Cancellation* cancellation, std::string_view prefix, Record& out, std::string& ill);
   // The outputs for all of the data, one below the other.
   Result<std::vector<Tensor>> predict(Reading& data, Cancellation* cancellation);
 
@@ -81,6 +81,8 @@ class Trainer final : public RefCounted {
   bool rate_is_ours() const { return rate_feed_.valid(); }
   // Optimizer, rate, seed and sizes, for people who look at a run.
   Json::Object described() const;
+  // Whether the loss is made from what elements have beside the inputs.
+  bool learns_labels() const;
   // Whether a step, and what is kept of the weights, is to be of finite numbers.
   bool checks_numbers() const { return options_.optimizer.check_loss; }
   // What the optimizer said, before anything lowered it.
@@ -116,8 +118,11 @@ class Trainer final : public RefCounted {
   Status prepare();
   Result<Call> make_call(std::span<const Value> feeds, bool training, bool rated, std::span<const Value> fetches,
                          std::span<const NodeId> targets);
-  Status run(Call& call, std::span<const Tensor> element, size_t used, Cancellation* cancellation);
+  Status run(Call& call, std::span<const Tensor> element, size_t used, Cancellation* cancellation, const char* what);
+  Status check_element(std::span<const Tensor> element, const char* what) const;
+  Status check_fed_numbers(std::span<const Tensor> element) const;
   double loss_of(const Call& call) const;
+  bool hides_nan() const;
 
   const Ref<Model> model_;
   Options options_;
@@ -129,6 +134,7 @@ class Trainer final : public RefCounted {
   size_t valued_ = 0;         // how many variables are known to have a value
   std::vector<Value> ready_;  // whether each of them has
   bool prepared_ = false;
+  bool hides_nan_ = false;  // an op of the loss passes NaN over, so that the loss would not tell of it
   std::atomic<bool> stop_asked_{false};
   Call step_, rated_step_, test_, predict_, results_;
   Element element_;  // of an evaluation

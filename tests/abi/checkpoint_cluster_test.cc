@@ -59,7 +59,7 @@ struct Worker {
     dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
     optimizer.kind = kind;
     optimizer.rate = 0.1;
-    optimizer.momentum = 0.5;
+    optimizer.momentum = kind == DTG_OPT_MOMENTUM ? 0.5 : 0;
     OK(dtg_nn_minimize_replicated(program.model, loss, &optimizer, &replication, &share));
     const Server& at = *job.workers[number];
     OK(dtg_session_connect(at.runtime, dtg_server_target(at.server), DTG_STRLEN, program.graph, nullptr, &program.session));

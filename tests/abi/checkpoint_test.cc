@@ -134,7 +134,7 @@ class Trainer {
     dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
     optimizer.kind = options.kind;
     optimizer.rate = 0.05;
-    optimizer.momentum = 0.5;
+    optimizer.momentum = options.kind == DTG_OPT_MOMENTUM ? 0.5 : 0;
     OK(dtg_nn_minimize(model, loss, &optimizer, &training));
   }
   // 22 rows, so that epochs end in the middle of the steps.

@@ -50,7 +50,7 @@ TEST_F(NodeRefusals, ANameWithANulIsReadable) {
   spec.name = "a\0b";
   spec.name_len = 3;
   const std::string message = error_of(DTG_INVALID_ARGUMENT, "a\\0b");
-  expect_says(message, "character 1 is not allowed");
+  expect_says(message, "name is \"a\\0b\", with a NUL inside");
 }
 
 TEST_F(NodeRefusals, TellTheInputThatIsWrong) {

@@ -24,7 +24,9 @@ dtg_optimizer optimizer_of(dtg_optimizer_kind kind) {
   dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
   optimizer.kind = kind;
   optimizer.rate = 0.05;
-  optimizer.momentum = 0.5;  // those that have none ignore it
+  // Those that have none refuse it.
+  const bool moves = kind == DTG_OPT_MOMENTUM || kind == DTG_OPT_RMSPROP || kind == DTG_OPT_LARS;
+  optimizer.momentum = moves ? 0.5 : 0;
   // It makes a variable from what it keeps, and so forgets the first value; it must come as far in the steps that there are. But
   // not at one stride: two asynchronous workers that each take it from the same values go past the goal by as much.
   if (kind == DTG_OPT_FTRL) optimizer.rate = 0.25;

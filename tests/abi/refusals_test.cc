@@ -105,5 +105,85 @@ TEST_F(Refusals, PlacesWhereNothingCanBeMade) {
   }
 }
 
+// Nothing of a name is left out: what goes on after a NUL is another name.
+TEST_F(Refusals, NamesWithANulInside) {
+  const auto tells = [](dtg_error* error, const char* words) {
+    const std::string message = refused(error, DTG_INVALID_ARGUMENT, words);
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+    EXPECT_NE(message.find("a\\0b\", with a NUL inside"), std::string::npos) << message;
+  };
+  const char* const name = "a\0b";
+  dtg_value value{};
+  dtg_variable variable = DTG_VARIABLE_INIT;
+  dtg_string* text = nullptr;
+  tells(dtg_graph_find(h.graph, name, 3, &value), "name is \"a");
+  tells(dtg_graph_push_name_scope(h.graph, name, 3), "name is \"a");
+  tells(dtg_graph_push_device(h.graph, name, 3), "device is \"a");
+  tells(dtg_model_find_variable(h.model, name, 3, &variable), "name is \"a");
+  tells(dtg_model_set_metadata(h.model, name, 3, "x", 1), "key is \"a");
+  tells(dtg_model_metadata(h.model, name, 3, &text), "key is \"a");
+  const char* const classes[] = {"x", "y"};
+  tells(dtg_model_set_classes(h.model, name, 3, classes, 2), "output is \"a");
+  tells(dtg_weights_set(h.weights, name, 3, h.tensor), "name is \"a");
+  tells(dtg_event_writer_scalar(h.writer, name, 3, 1, 1), "tag is \"a");
+  dtg_op_spec spec = DTG_OP_SPEC_INIT;
+  spec.type = "NoOp", spec.name = name, spec.name_len = 3;
+  tells(dtg_graph_add_op(h.graph, &spec, &value, 1), "dtg_op_spec: name is \"a");
+  dtg_csv_options csv = DTG_CSV_OPTIONS_INIT;
+  csv.label = name, csv.label_len = 3;
+  dtg_dataset* data = nullptr;
+  tells(dtg_dataset_csv(h.runtime, "x", 1, &csv, &data), "dtg_csv_options: label is \"a");
+  dtg_metric_values metric = DTG_METRIC_VALUES_INIT;
+  tells(dtg_trainer_add_metric(h.trainer, name, 3, &metric), "the name of the metric is \"a");
+}
+
+// Each says what was wrong, and what to do.
+TEST_F(Refusals, InWordsThatLeadOn) {
+  const auto says = [](dtg_error* error, dtg_code code, const char* part) {
+    const std::string message = refused(error, code, part);
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  dtg_value out{}, init{};
+  OK(dtg_model_init(h.model, &init));
+  dtg_run_args args = DTG_RUN_ARGS_INIT;
+  dtg_tensor* fetched = nullptr;
+  args.fetches = &init, args.fetched = &fetched, args.num_fetches = 1;
+  says(dtg_session_run(h.session, &args), DTG_INVALID_ARGUMENT, "is a target: a NoOp has no outputs, and so no value; it can be run");
+  says(dtg_add2(h.graph, "AddV2", filled(DTG_F32, {2}), filled(DTG_I64, {2}), &out), DTG_INVALID_ARGUMENT, "is int64; add a Cast");
+  dtg_optimizer sgd = DTG_OPTIMIZER_INIT;
+  sgd.rate = 1e300;
+  dtg_training training = DTG_TRAINING_INIT;
+  says(dtg_nn_minimize(h.model, filled(DTG_F32, {}), &sgd, &training), DTG_INVALID_ARGUMENT,
+       "rate is 1e+300; it must be a number from 0 up to the largest float32");
+  sgd.rate = 0.1;
+  says(dtg_nn_apply_gradients(h.model, &sgd, nullptr, nullptr, 0, &out), DTG_INVALID_ARGUMENT, "apply gradients: there are none");
+  const int64_t below[] = {-3, 0};
+  says(dtg_dataset_move_to(h.dataset, below, 2), DTG_INVALID_ARGUMENT, "number 0 of the position is -3");
+  // TensorFlow's code, in words that say whose fault it is.
+  const int32_t seven = 7;
+  dtg_value x{};
+  OK(dtg_const_of(h.graph, DTG_I32, nullptr, 0, &seven, sizeof seven, &x));
+  const int64_t open[] = {-1};
+  dtg_value y{}, quotient{};
+  OK(dtg_placeholder(h.graph, "divisors", DTG_I32, open, 1, &y));
+  OK(dtg_add2(h.graph, "TruncateDiv", x, y, &quotient));
+  int32_t zeros[] = {2, 0};
+  const int64_t two[] = {2};
+  dtg_tensor* divisors = nullptr;
+  OK(dtg_tensor_create(DTG_I32, two, 1, zeros, sizeof zeros, nullptr, nullptr, &divisors));
+  args.feeds = &y, args.feed_tensors = &divisors, args.num_feeds = 1, args.fetches = &quotient;
+  says(dtg_session_run(h.session, &args), DTG_INTERNAL, "TruncateDiv: division by zero: an element of y is 0");
+  dtg_error* again = dtg_session_run(h.session, &args);
+  EXPECT_STREQ(dtg_error_node(again), "TruncateDiv");
+  dtg_error_release(again);
+  dtg_tensor_release(divisors);
+  // A feed that is there twice.
+  const dtg_value twice[] = {y, y};
+  dtg_trainer_options options = DTG_TRAINER_OPTIONS_INIT;
+  options.feeds = twice, options.num_feeds = 2, options.loss = filled(DTG_F32, {});
+  dtg_trainer* trainer = nullptr;
+  says(dtg_trainer_create(h.model, &options, &trainer), DTG_INVALID_ARGUMENT, "feeds 0 and 1 are both \"divisors:0\"");
+}
+
 }  // namespace
 }  // namespace outside

@@ -24,7 +24,7 @@ struct Case {
     dtg_optimizer made = DTG_OPTIMIZER_INIT;
     made.kind = optimizer;
     made.rate = 0.1;
-    made.momentum = 0.5;
+    made.momentum = optimizer == DTG_OPT_MOMENTUM || optimizer == DTG_OPT_RMSPROP ? 0.5 : 0;
     made.clip_norm = clip;
     return made;
   }

@@ -250,6 +250,7 @@ TEST_F(TrainingStructs, TrainersAndFitsOfEverySize) {
   // Data of two numbers for the feed x, and what a fit of it refuses.
   dtg_dataset* data = nullptr;
   OK(dtg_dataset_tensors(nullptr, &h.tensor, 1, &data));
+  OK(dtg_dataset_batch(data, 2, 0));
   dtg_fit fit = DTG_FIT_INIT;
   const auto begin = [&](const dtg_fit* how) { return dtg_trainer_begin(h.trainer, data, nullptr, how); };
   each_size("dtg_fit", fit, begin);
@@ -274,7 +275,7 @@ TEST_F(TrainingStructs, TrainersAndFitsOfEverySize) {
   no_fit("less than no epochs", [](auto& f, auto&, auto&) { f.epochs = -1; });
   no_fit("steps below 0", [](auto& f, auto&, auto&) { f.steps_per_epoch = -1; });
   no_fit("a time below 0", [](auto& f, auto&, auto&) { f.time_limit_ns = -1; });
-  no_fit("a directory without a name", [](auto& f, auto&, auto&) { f.directory = ""; });
+  no_fit("what needs a directory, of which \"\" is none", [](auto& f, auto&, auto&) { f.directory = "", f.keep = 1; });
   no_fit("the best of a fit without a directory", [](auto& f, auto&, auto&) { f.best = "loss"; });
   no_fit("a value that is not told", [](auto& f, auto& s, auto&) { f.early_stopping = &s, s.monitor = "val_loss"; });
   no_fit("patience below 0", [](auto& f, auto& s, auto&) { f.early_stopping = &s, s.patience = -1; });

@@ -110,7 +110,7 @@ def memory_goes_back(pa, np, library):
 def missing_values_and_names(pa, np, library):
     table = pa.table({"x": pa.array([1, None, 3], pa.int16()), "y": pa.array(["b", "a", None]), "z": pa.array(["v", "u", "v"]).dictionary_encode(),
                       "w": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.float32(), 2))})
-    refused("DATA_LOSS", 'row 1 lacks column "x"', lambda: library.take(table.to_reader()))
+    refused("DATA_LOSS", 'row 1 has no value in column "x"', lambda: library.take(table.to_reader()))
     kept = library.rows(np, library.take(table.to_reader(), missing=MISSING_KEEP))
     assert [row[1][0] for row in kept] == [1, 0, -1] and np.isnan(kept[1][0][0]) and kept[0][0].dtype == np.float32
     assert [row[2][0] for row in kept] == [1, 0, 1] and kept[1][3].tolist() == [3, 4]

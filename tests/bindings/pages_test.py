@@ -1,5 +1,5 @@
-"""The pages for the first hour, FIRST_HOUR.md and RECIPES.md of each language: every piece of a program on them stands, line for line, in a
-program that is compiled and run, and the programs print the same in every language; the files that a page's commands name are there.
+"""The pages for the first hour, FIRST_HOUR.md and RECIPES.md of each language, ELASTIC.md and PREDICT.md: every piece of a program on them stands, line for line,
+in a program that is compiled and run, and the programs print the same in every language; the files that a page's commands name are there.
 
     tests/bindings/pages_test.py PREFIX BUILD_DIR SOURCE_DIR
 """
@@ -20,6 +20,9 @@ PAGES = {
     "java": ("bindings/java", "java", {"first_hour": "bindings/java/examples/src/main/java/FirstHour.java",
                                        "recipes": "bindings/java/examples/src/main/java/Recipes.java"}),
 }
+# Pages of C and Go alone, and what each of their programs prints, as the workers of a job.
+JOBS = {"c": ("capi", {"elastic": "capi/examples/elastic.c"}), "go": ("bindings/go", {"elastic": "bindings/go/examples/elastic/main.go"})}
+PRINTS = {"elastic": "60 of 60 batches were in 3 updates each"}
 WORDS_MOST = 1000  # two pages
 
 
@@ -100,7 +103,26 @@ def main():
                 check = lambda text, expected=expected: None if expected is None and len(text.splitlines()) > 5 or text == expected else f"C prints\n{expected}"
                 printed = report.case(f"{name} in {language}", [*made[name], data, f"{scratch}/{language}.dtg"], env=env, check=check)
                 expected = printed if language == "c" else expected
+        jobs(report, prefix, source, made_of_all, data, env)
+        predict = source / "capi" / "PREDICT.md"
+        wrong = check_page(predict, "c", source / "capi" / "examples" / "predict.c", source)
+        report.case("capi/PREDICT.md", ["echo", wrong], check=lambda text: text.strip() or None)
+        report.case("predict in c", [build / "example_predict"], env=env, check=lambda text: None if text == "a cat\na bird\na child\n" else text)
     report.finish()
+
+
+def jobs(report, prefix, source, made_of_all, data, env):
+    """The pages whose programs are workers of a job, and what the jobs print."""
+    for language, (folder, shown) in JOBS.items():
+        for name, program in shown.items():
+            page = source / folder / f"{name.upper()}.md"
+            wrong = check_page(page, PAGES[language][1], source / program, source)
+            report.case(f"{folder}/{page.name}", ["echo", wrong], check=lambda text: text.strip() or None)
+            if language not in made_of_all:
+                continue
+            told = PRINTS[name]
+            job = [prefix / "bin" / "dtg", "run", "--local", "--ps", "1", "--workers", "2", "--", *made_of_all[language][name], data]
+            report.case(f"{name} in {language}", job, env=env, timeout=120, check=lambda text, told=told: None if told in text else f"it does not print {told}")
 
 
 if __name__ == "__main__":

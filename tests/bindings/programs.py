@@ -17,7 +17,7 @@ INSTALL = {
     "rust": "Rust 1.85: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
     "java": "a JDK, 17 or later, and Maven: apt-get install openjdk-17-jdk-headless maven",
 }
-NAMES = ("char_lstm", "digits", "first_hour", "recipes", "resume", "sync_worker")
+NAMES = ("char_lstm", "digits", "elastic", "first_hour", "recipes", "resume", "sync_worker")
 TOOLS = {"go": ["go"], "rust": ["cargo"], "java": ["javac", "mvn"]}
 
 

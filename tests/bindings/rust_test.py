@@ -72,6 +72,8 @@ def main():
     for features in combinations():
         case(f"clippy, features [{features}]", "cargo", "clippy", "-q", "-p", "dtg", "--no-default-features", "--features", features, "--", "-D", "warnings")
     case("tests and examples", "cargo", "test", "-q", "--all-features", "--all-targets")
+    # With --all-targets cargo leaves an example's tests under a name of its own, and not the program.
+    case("the programs of the examples", "cargo", "build", "-q", "--all-features", "--examples")
     case("examples in the documentation", "cargo", "test", "-q", "--all-features", "--doc")
     case("documentation", "cargo", "doc", "-q", "--no-deps", "--all-features")
     digits = source / "tests" / "data" / "digits.csv.gz"

@@ -119,6 +119,9 @@ class Restarting(unittest.TestCase):
             self.assertRegex(told.stderr, "not started again( after all)?: it needs worker/0, which has ended")
             deaths = json.loads(told.stdout)["deaths"]
             self.assertEqual([death["restarted"] for death in deaths], [True] * (told.stderr.count("life") - 1) + [False])
+            # What was said of its last death is what came of it, or is taken back.
+            last = told.stderr[told.stderr.rindex("worker/1 ended with exit code 9"):]
+            self.assertEqual("; started again in" in last.splitlines()[0], "not started again after all" in last, told.stderr)
 
     def test_bad_options(self):
         self.assertEqual(dtg("run", "--local", "--restart", "always", "--", "true").returncode, 2)
@@ -141,6 +144,8 @@ class Waiting(unittest.TestCase):
         self.assertEqual(process.returncode, 130)
         self.assertLess(time.monotonic() - start, 1.5)
         self.assertNotIn("(7 of 10)", err)
+        self.assertIn("worker/0 is not started again after all: the launch is ending", err)
+        self.assertIn("worker/0 died 6 times (exit code 3 6 times) and was started again 5 times", err)
 
     def test_no_busy_waiting(self):
         before = os.times()

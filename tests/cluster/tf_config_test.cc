@@ -79,5 +79,22 @@ TEST(TfConfig, Refuses) {
   EXPECT_EQ(TfConfig::parse(with_task(kChief, R"({"index": -1})")).take().index, -1);
 }
 
+TEST(TfConfig, RefusesATaskThatItsJobLacks) {
+  const auto refused = [](const std::string& text, const char* words) {
+    const Status status = TfConfig::parse(text).status();
+    EXPECT_EQ(status.code(), Code::invalid_argument) << text;
+    EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+  };
+  refused(with_task(kWorkers, R"({"type": "worker", "index": 2})"),
+          "task.index is 2, and the job \"worker\" of the cluster has 2 tasks: 0 to 1");
+  refused(with_task(kChief, R"({"type": "chief", "index": 1})"), "has 1 task: 0;");
+  refused(with_task(kWorkers, R"({"type": "worker", "index": -1})"), "task.index is -1");
+  refused(with_task(R"({"worker": {"3": "unix:/a", "5": "unix:/b"}})", R"({"type": "worker", "index": 4})"), "has 2 tasks: 3, 5;");
+  refused(with_task(R"({"worker": []})", R"({"type": "worker", "index": 0})"), "has 0 tasks;");
+  for (const char* task : {R"({"type": "evaluator", "index": 3})", R"({"type": "worker"})", R"({"type": "worker", "index": 1})"}) {
+    EXPECT_TRUE(TfConfig::parse(with_task(kWorkers, task)).ok()) << task;
+  }
+}
+
 }  // namespace
 }  // namespace dtg

@@ -12,6 +12,8 @@
 #include <optional>
 #include <random>
 
+#include "base/log.h"
+
 namespace dtg {
 namespace {
 
@@ -379,6 +381,44 @@ TEST(Arrow, MeansConstantsLabelsAndVocabularies) {
   fourth.column({.name = "x", .format = "i", .numbers = {1}, .texts = {}});
   stream = fourth.stream();
   EXPECT_EQ(make_arrow(stream, options).status().code(), Code::not_found) << "a label that no schema tells";
+}
+
+// As in the other formats: digits that float32 has no room for are told, and texts are UTF-8.
+TEST(Arrow, WhatIsLostIsTold) {
+  struct Lines final : LogSink {
+    std::string all;
+    void write(LogLevel, std::string_view, std::string_view message) override { all += std::string(message) + "\n"; }
+  } lines;
+  const auto read = [&](const char* format, const char* label, std::optional<double> last) {
+    Producer producer(5);
+    producer.tables = {2, 2};
+    producer.column({.name = "day", .format = format, .numbers = {1, 2, 20240101, last}, .texts = {}});
+    producer.column({.name = "y", .format = "l", .numbers = {99999999, 0, 1, 1}, .texts = {}});
+    ArrowArrayStream stream = producer.stream();
+    CsvOptions options;
+    options.label = label;
+    options.missing = CsvMissing::keep;
+    options.log = &lines;
+    lines.all.clear();
+    EXPECT_TRUE(make_arrow(stream, options).ok());
+    return lines.all;
+  };
+  for (const char* const format : {"l", "i", "g"}) {
+    EXPECT_NE(read(format, "y", 3).find("column \"day\" has whole numbers that float32 rounds, 1 of them: row 2 has 20240101"),
+              std::string::npos)
+        << format << lines.all;
+    EXPECT_EQ(lines.all.find("\"y\""), std::string::npos) << lines.all;
+  }
+  EXPECT_NE(read("l", "", std::nullopt).find("row 2 has 20240101"), std::string::npos) << "missing ones make it float32";
+  EXPECT_EQ(read("l", "", 3), "");
+  Producer latin(6);
+  latin.tables = {2};
+  latin.column({.name = "city", .format = "u", .numbers = {}, .texts = {"Bonn", "K\xf6ln"}});
+  ArrowArrayStream stream = latin.stream();
+  const Status status = make_arrow(stream, {}).status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("column \"city\" has the text \"K\xef\xbf\xbdln\", which is no UTF-8"), std::string::npos)
+      << status.message();
 }
 
 // Each producer that is wrong is told so, and gets everything back.

@@ -172,8 +172,8 @@ TEST(Csv, MissingValuesByPolicy) {
   const CsvTable dropped = csv(text, {.missing = CsvMissing::drop_row});
   EXPECT_EQ(dropped.rows, 2);
   EXPECT_EQ(dropped.left_out.count, 2);
-  EXPECT_EQ(dropped.left_out.reasons, (std::vector<std::string>{"read \"test.csv\": line 3 lacks column \"a\"; it was dropped",
-                                                                "read \"test.csv\": line 4 lacks column \"b\"; it was dropped"}));
+  EXPECT_EQ(dropped.left_out.reasons, (std::vector<std::string>{"read \"test.csv\": line 3 has no value in column \"a\"; it was dropped",
+                                                                "read \"test.csv\": line 4 has no value in column \"b\"; it was dropped"}));
   EXPECT_EQ(dropped.columns[0].kind, CsvKind::whole);
   EXPECT_EQ(dropped.columns[1].categories, (std::vector<std::string>{"x"}));
   const Status refused = csv_problem(text);
@@ -186,8 +186,8 @@ TEST(Csv, LabelsAreNotMadeUp) {
   const char* text = "f,y\n1,2\n,3\n4,\n";
   const Status refused = csv_problem(text, {.missing = CsvMissing::mean, .label = "y"});
   EXPECT_EQ(refused.code(), Code::data_loss);
-  EXPECT_NE(refused.message().find("line 4 lacks column \"y\""), std::string::npos) << refused.message();
-  EXPECT_NE(refused.message().find("for the label only where the schema says so"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("line 4 has no value in column \"y\""), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("makes no label up; drop such rows"), std::string::npos) << refused.message();
   CsvOptions told;
   ASSERT_TRUE(read_csv_schema(R"({"label": "y", "rules": [{"name": "y", "missing": "drop"}]})", told).ok());
   told.missing = CsvMissing::mean;

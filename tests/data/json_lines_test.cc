@@ -44,8 +44,8 @@ TEST(JsonLines, BadRowsAreNamedOrCounted) {
   expect_error("{\"a\": 1}\n{\"a\": }\n", Code::data_loss, "\"f\": line 2");
   expect_error("[1]\n", Code::data_loss, "line 1 is an array, not an object");
   expect_error("{\"a\": 1}\n\n{\"a\": \"x\"}\n", Code::data_loss, "line 3 has \"x\" in column \"a\", where line 1 has a number; mend");
-  expect_error("{\"a\": 1}\n{\"b\": 2}\n", Code::data_loss, "line 1 lacks column \"b\"");
-  expect_error("{\"a\": 1}\n{\"a\": null}\n", Code::data_loss, "line 2 lacks column \"a\"");
+  expect_error("{\"a\": 1}\n{\"b\": 2}\n", Code::data_loss, "line 1 has no value in column \"b\"");
+  expect_error("{\"a\": 1}\n{\"a\": null}\n", Code::data_loss, "line 2 has no value in column \"a\"");
   expect_error("{\"a\": {\"b\": 1}}\n", Code::data_loss, "line 1 has {\"b\":1}, an object, in column \"a\"; numbers, texts");
   expect_error("{\"a\": [1, \"b\"]}\n", Code::data_loss, "a list of something else than numbers");
   expect_error("{\"a\": [[1], [1, 2]]}\n", Code::data_loss, "whose parts differ in length");
@@ -77,7 +77,9 @@ TEST(JsonLines, ErrorsSayWhatToDo) {
   expect_error("{\n  \"a\": 1\n}\n", Code::data_loss, "an object ends on the line on which it begins");
   expect_error("{\"a\": NaN}\n", Code::data_loss, "write null for what is missing");
   expect_error("{'a': 1}\n", Code::data_loss, "\"double quotes\"");
-  expect_error("\xff\xfe{", Code::data_loss, "UTF-16");
+  expect_error("\xff\xfe{", Code::invalid_argument, "UTF-16");
+  expect_error("{\"a\": \"M\xfcnchen\"}\n", Code::data_loss, "line 1: parse the row: not acceptable JSON");
+  expect_error("{\"a\": \"M\xfcnchen\"}\n", Code::data_loss, "the byte 0xfc, number 9 of the line, is no UTF-8: save the file as UTF-8");
   expect_error("PK\x03\x04{", Code::data_loss, "zip file");
   expect_error("{\"a\": 0.5}\n{\"a\": 1e39}\n", Code::data_loss, "line 2 has 1e+39 in column \"a\", which is beyond the range of float32");
   JsonLinesOptions options;
@@ -142,8 +144,8 @@ TEST(JsonLines, WhatIsMissing) {
   LeftOut left_out;
   EXPECT_EQ(parse_json_lines(text, "f", options, left_out).value().rows, 1);
   EXPECT_EQ(left_out.count, 2);
-  EXPECT_EQ(left_out.reasons, (std::vector<std::string>{"read \"f\": line 1 lacks column \"late\"; it was dropped",
-                                                        "read \"f\": line 2 lacks column \"a\"; it was dropped"}));
+  EXPECT_EQ(left_out.reasons, (std::vector<std::string>{"read \"f\": line 1 has no value in column \"late\"; it was dropped",
+                                                        "read \"f\": line 2 has no value in column \"a\"; it was dropped"}));
   options.table.missing = CsvMissing::mean;
   options.table.columns = {"late", "a"};
   table = read(text, options).take();
@@ -191,7 +193,7 @@ TEST(JsonLines, ASchemaMeansTheSameElsewhere) {
   }
   const auto some = make_json_lines(system_disk(),
                                     scratch.write("e", "{\"x\": [1, 2], \"z\": 3, \"y\": \"c\"}\n{\"x\": [1, 2], \"z\": 3}\n"), again, bad);
-  EXPECT_NE(some.status().message().find("line 2 lacks column \"y\""), std::string::npos) << some.status().message();
+  EXPECT_NE(some.status().message().find("line 2 has no value in column \"y\""), std::string::npos) << some.status().message();
   EXPECT_EQ(make_json_lines(system_disk(), scratch.write("f", "{\"z\": 8}\n"), again, bad).status().code(), Code::not_found);
   EXPECT_EQ(make_json_lines(system_disk(), scratch.write("g", "{\"z\": 8}\n"), options, bad).status().code(), Code::not_found);
 }

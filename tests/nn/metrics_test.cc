@@ -169,6 +169,15 @@ TEST(Metrics, RefuseWhatCannotBeMeant) {
   refused({.kind = Metric::Kind::precision, .from_logits = true}, flat, flat, "from_logits must be 0");
   refused({.kind = Metric::Kind::precision, .threshold = 2}, flat, flat, "threshold of 2");
   refused({.kind = Metric::Kind::precision}, flat, logits, "equal shapes");
+  // Labels of one shape with the predictions, or of one dimension less that is 1: no label is compared with several predictions.
+  const Value pairs = small.placeholder("pairs", DType::f32, {-1, 2}), column = small.placeholder("column", DType::f32, {-1, 1});
+  for (const Metric::Kind kind : {Metric::Kind::root_mean_squared_error, Metric::Kind::mean_squared_error, Metric::Kind::binary_accuracy,
+                                  Metric::Kind::accuracy, Metric::Kind::precision}) {
+    refused({.kind = kind}, pairs, logits, "equal shapes");
+    EXPECT_TRUE(measure(small.model(), {.kind = kind}, flat, column, {}).ok()) << metric_name(kind);
+  }
+  refused({.kind = Metric::Kind::r2_score}, column, pairs, "equal shapes");
+  refused({.kind = Metric::Kind::root_mean_squared_error}, flat, logits, "equal shapes");
   refused({.kind = Metric::Kind::f1_score}, flat, flat, "classes known");
   refused({.kind = Metric::Kind::r2_score}, flat, flat, "reshape both to [-1, 1]");
   refused({.kind = Metric::Kind::mean_iou}, numbers, numbers, "0 classes");

@@ -41,6 +41,7 @@ dtg_optimizer jni_optimizer(packet* from) {
   to.undecayed_names = packet_text(from, &to.undecayed_names_len);
   to.undecayed = packet_values(from, &to.num_undecayed);
   to.variables = packet_values(from, &to.num_variables);
+  if (to.num_variables == 0) to.variables = NULL; /* all of them */
   to.use_ema = (int32_t)packet_int(from);
   to.ema_momentum = packet_double(from);
   to.ema_overwrite_every = packet_int(from);

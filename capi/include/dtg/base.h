@@ -10,7 +10,7 @@
  *    DTG_INVALID_ARGUMENT and never dereferenced (as long as fewer than 4,096 handles were released since).
  * 3. Strings are UTF-8 with a length; DTG_STRLEN means "ends with NUL". The library copies what it keeps. In a struct NULL, or "" that ends
  *    with NUL, is a string that is not given; one that is not NULL and has the length 0 is refused as DTG_INVALID_ARGUMENT, as its length
- *    was forgotten. (The strings of attributes, dtg_attr's `s`, are values and may be empty.)
+ *    was forgotten, and so is one with a NUL in it. (The strings of attributes, dtg_attr's `s`, are values and may be empty.)
  * 4. Structs begin with `struct_size` and grow only at their end. Use the _INIT macros: they set lengths to DTG_STRLEN, and a few other
  *    fields; zero is the default of the rest. A size below release 0.1's, or a non-zero tail that this library does not know, is refused.
  * 5. Threads: "shared" objects may be used from any thread at any time; "single" objects by one thread at a time. No

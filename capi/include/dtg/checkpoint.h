@@ -102,9 +102,9 @@ DTG_ERR dtg_checkpoint_restore(dtg_checkpoint *checkpoint, const char *set, size
  * dtg_checkpoint_status tell it. Errors: INVALID_ARGUMENT, PERMISSION_DENIED, those of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_checkpoint_reached(dtg_checkpoint *checkpoint, int64_t step, int32_t *began) DTG_NOEXCEPT;
 
-/* Saves now, and waits until the set is on the disk. `timeout_ns` 0: 10 minutes. Errors: RESOURCE_EXHAUSTED (how much is needed, how
- * much is free), FAILED_PRECONDITION (a variable without value; a later set is there), DEADLINE_EXCEEDED (it goes on), those of the disk;
- * the sets that are there stay as they were. Since 0.1. */
+/* Saves now, and waits until the set is on the disk; `step` counts where the model does not, as above. `timeout_ns` 0: 10 minutes. Errors:
+ * RESOURCE_EXHAUSTED (how much is needed, how much is free), FAILED_PRECONDITION (a variable without value; a later set is there),
+ * DEADLINE_EXCEEDED (it goes on), those of the disk; the sets that are there stay as they were. Since 0.1. */
 DTG_ERR dtg_checkpoint_save(dtg_checkpoint *checkpoint, int64_t step, int64_t timeout_ns) DTG_NOEXCEPT;
 
 /* The same, but returns as soon as the values are taken; waits only for a save before that is still being written. Since 0.1. */

@@ -40,10 +40,10 @@ typedef struct dtg_task {
 
 /* Reads TF_CONFIG: `json`, or the environment variable TF_CONFIG where `json` is NULL. `*out` becomes NULL when no cluster
  * is said (the variable is not set; "{}", "[]", a task alone): the program trains alone. The task is told as it was
- * said, also where the cluster has no such task (an evaluator often is in none): dtg_cluster_target and
+ * said, also where the cluster has no such job (an evaluator often is in none): dtg_cluster_target and
  * dtg_server_start refuse that. Read like TensorFlow's TFConfigClusterResolver; Kubeflow's "sparseCluster" counts where
  * there is no "cluster"; "session_master" and "environment" are not read. Errors: INVALID_ARGUMENT (no JSON, which ""
- * is not; a wrong type; two chiefs), RESOURCE_EXHAUSTED (over 4,096 tasks). Since 0.1. */
+ * is not; a wrong type; two chiefs; an index that the job has no task of), RESOURCE_EXHAUSTED (over 4,096 tasks). Since 0.1. */
 DTG_ERR dtg_cluster_from_tf_config(const char *json, size_t json_len, dtg_cluster **out, dtg_task *self) DTG_NOEXCEPT;
 
 /* What TensorFlow's resolver calls the master of a task: its address, after "LAYER://" where the task has an rpc_layer; ""

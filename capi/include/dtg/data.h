@@ -71,13 +71,15 @@ typedef struct dtg_csv_options {
   size_t label_len;
   const char *const *columns; /* those to read, in this order, each ending with NUL, the label also where it is not among them; NULL: all */
   size_t num_columns;
-  int32_t header;            /* 0: found out; 1: the first line names the columns; 2: it does not, they are c0, c1, ... */
+  int32_t header;            /* 0: found out; 1: the first line names the columns; 2: it does not, they are c0, c1, ... Found out: it names
+                                them where a later line has a number and it has none, or where it has a name that is asked for. Of words
+                                alone nobody can tell: they are values, with a warning */
   int32_t missing;           /* a DTG_MISSING_ constant, for columns of which the schema says nothing else */
   int32_t delimiter;         /* 0: ',' */
   int32_t reserved0;
   const char *schema;        /* what is known of the columns, as JSON; NULL: nothing. With that of another file, which tells the
-                                label too, elements of a file without the label's column are {features}: those to predict. So of JSON
-                                lines and of Arrow streams */
+                                label too, elements of a file without the label's column are {features}: those to predict, where
+                                `label` is left out. So of JSON lines and of Arrow streams */
   size_t schema_len;
 } dtg_csv_options;
 #define DTG_CSV_OPTIONS_INIT {sizeof(dtg_csv_options), NULL, DTG_STRLEN, NULL, 0, 0, 0, 0, 0, NULL, DTG_STRLEN}
@@ -112,8 +114,12 @@ enum {
  * so are numbers with a comma, and numbers beyond float32, and two columns of one name, unless neither is among those to read. Two files
  * may number one name differently, so the second should be read with the first one's dtg_dataset_schema. Among the features beside a label
  * names are measured by their numbers: a warning says which columns that became of, unless the schema gives them the kind "names". One
- * column for each name is better as a rule (the op OneHot; RECIPES.md). `options` may be NULL. Errors: NOT_FOUND, DATA_LOSS (also where no
- * row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED; no such column is NOT_FOUND. Since 0.1. */
+ * column for each name is better as a rule (the op OneHot; RECIPES.md). Whole numbers beyond 2^24 that float32 rounds, as features or in a
+ * column of other numbers, are a warning, once for each column, with line and number: days as 20240101, seconds and ids are others then.
+ * There are no dates: write them as numbers. Rows whose label is kept as missing are a warning, too. Text is UTF-8, with or without its
+ * mark. `options` may be NULL. Errors: NOT_FOUND, DATA_LOSS (also where no row is left), INVALID_ARGUMENT (also text that is no UTF-8, with
+ * line, column and byte; a label without any other column; a column asked for twice), RESOURCE_EXHAUSTED; no such column is NOT_FOUND.
+ * Since 0.1. */
 DTG_ERR dtg_dataset_csv(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_csv_options *options,
                         dtg_dataset **out) DTG_NOEXCEPT;
 
@@ -139,8 +145,9 @@ typedef struct dtg_json_lines_options {
  * of that shape, which is the same in all rows, and in other files that are read by the schema. A member that is null or not there is
  * missing. A row is bad where it is no JSON object, has a member twice, lacks what may not be missing, or has something else in a column
  * than rows before or the schema; the error, or dtg_dataset_bad_rows, tells file, line, column and what stands there. Texts among features
- * are told as those of CSV files are. Blank lines are nothing. `options` may be NULL. dtg_dataset_schema tells what was found. Errors:
- * NOT_FOUND (no file, no such column), DATA_LOSS (a bad row; no row is left), INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
+ * are told as those of CSV files are, and so are digits that float32 has no room for. Blank lines are nothing. `options` may be NULL.
+ * dtg_dataset_schema tells what was found. Errors: NOT_FOUND (no file, no such column), DATA_LOSS (a bad row; no row is left),
+ * INVALID_ARGUMENT, RESOURCE_EXHAUSTED. Since 0.1. */
 DTG_ERR dtg_dataset_json_lines(dtg_runtime *runtime, const char *path, size_t path_len, const dtg_json_lines_options *options,
                                dtg_dataset **out) DTG_NOEXCEPT;
 
@@ -222,7 +229,7 @@ DTG_ERR dtg_dataset_padded_batch(dtg_dataset *dataset, int64_t size, int32_t dro
  * Dataset.bucket_by_sequence_length. */
 DTG_ERR dtg_dataset_bucket_batch(dtg_dataset *dataset, size_t component, const int64_t *boundaries, size_t num_boundaries,
                                  const int64_t *sizes, size_t num_sizes, int32_t drop_remainder, double padding) DTG_NOEXCEPT;
-/* Component `component` as float32, divided by `divisor` (255 for pixels). Since 0.1. */
+/* Component `component` as float32, divided by `divisor` (255 for pixels), which is a float32 other than 0. Since 0.1. */
 DTG_ERR dtg_dataset_scale(dtg_dataset *dataset, size_t component, double divisor) DTG_NOEXCEPT;
 /* Component `component` as DTG_F32, DTG_F64, DTG_I32 or DTG_I64. Since 0.1. */
 DTG_ERR dtg_dataset_cast(dtg_dataset *dataset, size_t component, dtg_dtype dtype) DTG_NOEXCEPT;

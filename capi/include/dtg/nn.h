@@ -157,7 +157,7 @@ DTG_ERR dtg_model_metadata(const dtg_model *model, const char *key, size_t key_l
  * metadata under "classes", or "classes/OUTPUT". `output`: the name it has in the exported file; NULL: all that have so many classes.
  * `names` are copied; each ends with NUL. Errors: INVALID_ARGUMENT (no names, or one twice; an output that is known, of a trainer or of the
  * loaded file, and does not tell so many apart, or with NULL a trainer none of whose outputs does. An output that is not known yet is
- * looked at when a fit begins, or by an export). Since 0.1. */
+ * looked at when a fit begins, or by an export, which tells names for an output that it does not have by a warning). Since 0.1. */
 DTG_ERR dtg_model_set_classes(dtg_model *model, const char *output, size_t output_len, const char *const *names,
                               size_t num_names) DTG_NOEXCEPT;
 
@@ -366,7 +366,9 @@ typedef struct dtg_pool2d {
   { sizeof(dtg_pool2d), NULL, DTG_STRLEN, 0, 0, 0, 0, DTG_PADDING_VALID, 0 }
 
 /* The greatest element of each window of x[batch, height, width, channels], for each channel: out[batch, height', width', channels],
- * in the type of x. `layer` may be NULL: windows of 2 x 2. The gradient goes to the first of equally great elements. Since 0.1.
+ * in the type of x. `layer` may be NULL: windows of 2 x 2. The gradient goes to the first of equally great elements. NaN is passed over, as
+ * by TensorFlow on a CPU: the loss does not tell of it, while gradients of what lies below are NaN; trainers look at what they feed such a
+ * model, and who loops by hand should (CheckNumerics). Since 0.1.
  * Semantics: tf.keras.layers.MaxPool2D. */
 DTG_ERR dtg_nn_max_pool2d(dtg_model *model, dtg_value x, const dtg_pool2d *layer, dtg_value *out) DTG_NOEXCEPT;
 

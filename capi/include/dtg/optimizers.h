@@ -82,8 +82,9 @@ enum {
 };
 
 /* An optimizer and its numbers, which are constants of the graph; only the learning rate may change from step to step. A 0 means
- * the default that stands beside the field, so to get a rate of 0 feed one. Numbers that the kind does not use are ignored. Pointers are
- * read during the call only. */
+ * the default that stands beside the field, so to get a rate of 0 feed one. Where the kind has no use for momentum, nesterov, amsgrad,
+ * lazy, centered or a number of DTG_OPT_FTRL, to give one is INVALID_ARGUMENT; of the other numbers those that it does not use are
+ * ignored. Pointers are read during the call only. */
 typedef struct dtg_optimizer {
   size_t struct_size;
   dtg_optimizer_kind kind;
@@ -123,7 +124,7 @@ typedef struct dtg_optimizer {
   size_t undecayed_names_len;
   const dtg_value *undecayed; /* handles of variables that are exempt too */
   size_t num_undecayed;
-  const dtg_value *variables; /* handles of the variables to train, all trainable; NULL: every trainable one. Moving statistics then follow
+  const dtg_value *variables; /* handles of the variables to train, all trainable, each once; NULL: all such. Moving statistics then follow
                                  only as far as the loss depends on them. dtg_nn_apply_gradients and the like do not look at it */
   size_t num_variables;
   int32_t use_ema; /* keeps a mean of each trained variable, "v/ExponentialMovingAverage" (dtg_model_find_variable), which is v after
@@ -168,8 +169,10 @@ DTG_ERR dtg_nn_minimize(dtg_model *model, dtg_value loss, const dtg_optimizer *o
 
 /* The second half of it, for gradients of one's own (dtg_graph_add_gradients, then whatever one likes): handles[i] is the handle
  * of a variable of the model, gradients[i] its gradient, dense or rows (all zero: left out), of the variable's type. Nothing is
- * clipped. `out` receives the target that makes one step: all updates, then global_step + 1. Errors: INVALID_ARGUMENT (a handle that
- * is no variable of the model, no gradient at all). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.apply_gradients. */
+ * clipped, so limits for that are refused, and nothing is looked at: gradients that are no numbers make weights that are none, also where
+ * `unchecked_loss` is 0 (CheckNumerics before, where that may be). `out` receives the target that makes one step: all updates, then
+ * global_step + 1. Errors: INVALID_ARGUMENT (a handle that is no variable of the model, or a variable twice, a limit, no gradient at all).
+ * Since 0.1. Semantics: tf.compat.v1.train.Optimizer.apply_gradients. */
 DTG_ERR dtg_nn_apply_gradients(dtg_model *model, const dtg_optimizer *optimizer, const dtg_value *handles, const dtg_gradient *gradients,
                                size_t num_gradients, dtg_value *out) DTG_NOEXCEPT;
 

@@ -56,7 +56,8 @@ typedef struct dtg_trainer dtg_trainer;
 typedef struct dtg_trainer_options {
   size_t struct_size;
   dtg_session *session;           /* of the model's graph, local or the chief's; NULL: a local one of its own */
-  const dtg_value *feeds;         /* what the components of an element of data are fed to, in their order: inputs, then labels and weights */
+  const dtg_value *feeds;         /* what the components of an element of data are fed to, in their order: inputs, then labels and weights;
+                                     each once */
   size_t num_feeds;
   size_t num_inputs;              /* how many of them dtg_trainer_predict feeds; 0: 1 */
   const dtg_value *outputs;       /* what dtg_trainer_predict gives; may be none */
@@ -96,7 +97,8 @@ DTG_ERR dtg_trainer_add_metric(dtg_trainer *trainer, const char *name, size_t na
  *
  * They watch a value by its name, "loss", "val_loss", or a metric's with or without "val_"; NULL: "val_loss" where the fit has data to
  * validate with, else "loss". A value that is told in no epoch of the fit is INVALID_ARGUMENT when it begins. After an epoch without
- * validation nothing is decided by a "val_" value. One that is no number improves on nothing (in Keras a first one is the best for ever).
+ * validation nothing is decided by a "val_" value, nor by one that is NaN, of which a warning tells with the element of the data that made
+ * it so. Any other one that is no number improves on nothing (in Keras a first one is the best for ever).
  */
 
 /* Which way a value gets better. By its name: greater where that has acc, auc, precision, recall, f1, r2 or iou in it, else less. */
@@ -161,7 +163,7 @@ typedef struct dtg_fit {
   int64_t validation_every;  /* epochs; 0: 1 */
   int64_t validation_steps;  /* 0: all of the data */
   int64_t time_limit_ns;     /* the fit ends in good order before the first step after that; 0: no limit */
-  const char *directory;     /* of this run; made where it is not there. NULL: nothing is kept */
+  const char *directory;     /* of this run; made where it is not there. NULL or "": nothing is kept */
   size_t directory_len;
   int64_t checkpoint_steps;  /* a checkpoint at each multiple of that, exactly: it waits for the one before. 0: not by steps. Steps are those
                                 that sets are named by: the model's count of them, which may have begun before the fit */
@@ -229,15 +231,16 @@ typedef struct dtg_fit_event {
  * may be NULL: no validation, one epoch. Both data sets are kept until the next fit, and until this one is over, has failed or is given up
  * nobody else reads, restarts or transforms them: that is FAILED_PRECONDITION. They are two. A fit that goes on may have other data to
  * validate with, some where there was none, more epochs, or fewer: where more are over than it asks for, it ends at once with what there
- * is. A rule that watches another value than before begins anew, with a warning; what early stopping has decided holds as long as the rule
- * would decide it. A rate that fell stays where it is, unless the optimizer has another `rate` than when the checkpoint was saved: then
- * that one holds, with a warning (Keras puts the checkpoint's over it). Their elements have as many components as there are feeds, of the
- * same types. Data that have a schema leave it in the model as its metadata "schema", unless there is one, which then stays, with a
- * warning where it means something else. Where model.dtg cannot be written at the end a warning says so now. Errors: INVALID_ARGUMENT (data
- * to validate with whose names have other numbers, or columns another order, than those to train on; names of classes that do not fit an
- * output), FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that have another
- * schema than those which the checkpoint was made with, or other stages: give the new data a directory of its own; data that another fit
- * reads; dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
+ * is, and a warning. A rule that watches another value than before begins anew, with a warning; what early stopping has decided holds as
+ * long as the rule would decide it. A rate that fell stays where it is, unless the optimizer has another `rate` than when the checkpoint
+ * was saved: then that one holds, with a warning (Keras puts the checkpoint's over it). Their elements have as many components as there are
+ * feeds, of the same types and shapes. Data that have a schema leave it in the model as its metadata "schema", unless there is one, which
+ * then stays, with a warning where it means something else. Where model.dtg cannot be written at the end a warning says so now. Errors:
+ * INVALID_ARGUMENT (data to validate with whose names have other numbers, whose columns are others or in another order, or whose label is
+ * another than those to train on; names of classes that do not fit an output; a label of names, where no output tells so many apart),
+ * FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that have another schema
+ * than those which the checkpoint was made with, or other stages: give the new data a directory of its own; data that another fit reads;
+ * dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_trainer_begin(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how) DTG_NOEXCEPT;
 
 /* Goes on to the next event, which is DTG_FIT_DONE at last; one call makes no more than one step. After an error the fit is over: calls
@@ -313,23 +316,27 @@ DTG_ERR dtg_trainer_summary(const dtg_trainer *trainer, dtg_string **out) DTG_NO
  * DTG_FIT_EPOCH_BEGIN to DTG_FIT_EPOCH_END, these are FAILED_PRECONDITION, but for dtg_trainer_predict: they would change what it counts.
  */
 
-/* One step of training with these tensors, one per feed. `loss` (NULL: not told) receives its loss, before the step. Metrics are updated;
- * dtg_trainer_evaluate and a fit begin them anew. Allocates nothing once it is warm. Errors: those of dtg_session_run. Since 0.1.
- * Semantics: keras.Model.train_on_batch. */
+/* One step of training with these tensors, one per feed, with equally many rows where the placeholders leave their number open: otherwise
+ * it is INVALID_ARGUMENT, as are values that are no numbers under maximum pooling, whose loss does not tell of them (dtg_nn_max_pool2d); so
+ * it is in a fit. `loss` (NULL: not told) receives its loss, before the step. Metrics are updated; dtg_trainer_evaluate and a fit begin
+ * them anew. Allocates nothing once it is warm. Errors: those of dtg_session_run. Since 0.1. Semantics: keras.Model.train_on_batch. */
 DTG_ERR dtg_trainer_train_step(dtg_trainer *trainer, const dtg_tensor *const *tensors, size_t num_tensors, dtg_cancellation *cancellation,
                                double *loss) DTG_NOEXCEPT;
 
 /* Loss and metrics over a data set from its beginning, or over `steps` elements (0: all): the loss is the mean over examples. `out` (its
- * struct_size set) receives the values, "loss" and the metrics, as of DTG_FIT_VALIDATION without "val_". Errors: those of dtg_session_run,
+ * struct_size set) receives the values, "loss" and the metrics, as of DTG_FIT_VALIDATION without "val_". A loss that is NaN, and data that
+ * were not normalized, scaled or cast as those of the last fit were, are a warning. Errors: those of dtg_session_run,
  * FAILED_PRECONDITION (no elements), INVALID_ARGUMENT (data that mean something else by their numbers, as in dtg_trainer_predict).
  * Since 0.1. Semantics: keras.Model.evaluate. */
 DTG_ERR dtg_trainer_evaluate(dtg_trainer *trainer, dtg_dataset *data, int64_t steps, dtg_cancellation *cancellation,
                              dtg_fit_event *out) DTG_NOEXCEPT;
 
 /* The outputs of the trainer for a data set from its beginning, one row per example: outputs[i] receives those of output i, all batches one
- * below the other, owned by the caller. num_outputs must be that of the trainer. Elements may have the inputs only, or labels too.
- * Errors: those of dtg_session_run, INVALID_ARGUMENT (an output without a row for each example; data whose names have other numbers than
- * the model's metadata "schema" says, or columns another order), FAILED_PRECONDITION (no elements, or no outputs). Since 0.1. Semantics:
+ * below the other, owned by the caller. num_outputs must be that of the trainer. Elements may have the inputs only, or labels too. Rows
+ * that were left out where the data were read (DTG_MISSING_DROP) have no prediction, and a warning says so. Errors: those of
+ * dtg_session_run, INVALID_ARGUMENT (an output without a row for each example; data whose names have other numbers than the model's
+ * metadata "schema" says, or columns that are others, or in another order; for dtg_trainer_evaluate another label, too),
+ * FAILED_PRECONDITION (no elements, or no outputs). Since 0.1. Semantics:
  * keras.Model.predict. */
 DTG_ERR dtg_trainer_predict(dtg_trainer *trainer, dtg_dataset *data, dtg_cancellation *cancellation, dtg_tensor **outputs,
                             size_t num_outputs) DTG_NOEXCEPT;

@@ -9,7 +9,7 @@ use dtg_sys as sys;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, Result, check};
-use crate::handle::{Handle, given, or_default, string};
+use crate::handle::{Handle, given, or_default, said, string};
 use crate::model::Model;
 use crate::serving::names_json;
 use crate::session::Session;
@@ -70,7 +70,7 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Checkpoints of a model as it is in a session. Touches no file. Errors: `InvalidArgument`.
     pub fn open(model: &Model, session: &Session, directory: impl AsRef<Path>, options: &CheckpointOptions<'_>) -> Result<Self> {
-        let (directory, directory_len) = given(directory.as_ref().as_os_str().as_bytes());
+        let (directory, directory_len) = said(Some(directory.as_ref().as_os_str().as_bytes()));
         let names = names_json(options.names);
         let raw = sys::dtg_checkpoint_options {
             directory,
@@ -138,7 +138,9 @@ impl Checkpoint {
         restored(|step, report| unsafe { sys::dtg_checkpoint_restore(sets, set.as_ptr().cast(), set.len(), step, report) })
     }
 
-    /// Tells that training is at a step; call it after each. True: a save was due, its values are taken, and it is being written. What the
+    /// Tells that training is at a step; call it after each. Where the model counts its steps itself
+    /// ([`Model::global_step`](crate::Model::global_step), which optimizers make), a set is named by that count, and [`Checkpoint::resume`]
+    /// gives it, here and in [`Checkpoint::save`] and [`Checkpoint::begin_save`]; `step` only says whether a save is due by `every_steps`. True: a save was due, its values are taken, and it is being written. What the
     /// disk refuses is no error here: [`Checkpoint::wait`] and [`Checkpoint::status`] tell it.
     pub fn reached(&mut self, model: &Model, step: i64) -> Result<bool> {
         let mut began = 0;
@@ -147,7 +149,8 @@ impl Checkpoint {
         Ok(began != 0)
     }
 
-    /// Saves now and waits until the set is on the disk. None: 10 minutes. Errors: `ResourceExhausted` (how much is needed, how much is
+    /// Saves now and waits until the set is on the disk. The model's own count of steps, where it has one, goes before `step`, as in
+    /// [`Checkpoint::reached`]. None: 10 minutes. Errors: `ResourceExhausted` (how much is needed, how much is
     /// free), `FailedPrecondition`, those of the disk; the sets that are there stay as they were.
     pub fn save(&mut self, model: &Model, step: i64, timeout: impl Into<Option<Duration>>) -> Result<()> {
         // SAFETY: an open checkpoint, borrowed mutably, and its model.

@@ -4,14 +4,14 @@ use std::ffi::c_void;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 use dtg_sys as sys;
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result, built, check, placed};
 use crate::graph::{PartialShape, partial_shape};
-use crate::handle::{Handle, Texts, name_of, string};
+use crate::handle::{Handle, Texts, columns, name_of, string};
 use crate::runtime::Runtime;
 use crate::tensor::Tensor;
 
@@ -61,7 +61,7 @@ impl Missing {
 pub struct Csv<'a> {
     /// The column to predict: elements are then {all other columns as a float32 vector, label}. None: one scalar per column.
     pub label: Option<&'a str>,
-    /// The columns to read, in this order. None: all.
+    /// The columns to read, in this order. None: all; a list without one is `InvalidArgument`.
     pub columns: Option<&'a [&'a str]>,
     /// Whether the first line names the columns.
     pub header: Header,
@@ -79,7 +79,7 @@ pub struct Csv<'a> {
 pub struct JsonLines<'a> {
     /// The column to predict: elements are then {all other columns as a float32 vector, label}. None: one component per column.
     pub label: Option<&'a str>,
-    /// The columns to read, in this order. None: all.
+    /// The columns to read, in this order. None: all; a list without one is `InvalidArgument`.
     pub columns: Option<&'a [&'a str]>,
     /// What happens to rows in which a value is missing.
     pub missing: Missing,
@@ -94,7 +94,7 @@ pub struct JsonLines<'a> {
 pub struct Arrow<'a> {
     /// The column to predict: elements are then {all other columns as a float32 vector, label}. None: one component per column.
     pub label: Option<&'a str>,
-    /// The columns to read, in this order. None: all.
+    /// The columns to read, in this order. None: all; a list without one is `InvalidArgument`.
     pub columns: Option<&'a [&'a str]>,
     /// What happens to rows in which a value is missing.
     pub missing: Missing,
@@ -255,11 +255,11 @@ impl Dataset {
     #[track_caller]
     pub fn csv_in(runtime: &Runtime, path: impl AsRef<Path>, options: &Csv<'_>) -> Result<Self> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let names = placed(Texts::new(options.columns.unwrap_or_default(), "the column"))?;
+        let names = placed(columns(options.columns))?;
         let raw = sys::dtg_csv_options {
             label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
-            columns: if options.columns.is_some() { names.as_ptr() } else { null() },
+            columns: names.or_null(),
             num_columns: names.len(),
             header: match options.header {
                 Header::Auto => 0,
@@ -339,11 +339,11 @@ impl Dataset {
     #[track_caller]
     pub fn json_lines_in(runtime: &Runtime, path: impl AsRef<Path>, options: &JsonLines<'_>) -> Result<Self> {
         let path = path.as_ref().as_os_str().as_bytes();
-        let names = placed(Texts::new(options.columns.unwrap_or_default(), "the column"))?;
+        let names = placed(columns(options.columns))?;
         let raw = sys::dtg_json_lines_options {
             label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
-            columns: if options.columns.is_some() { names.as_ptr() } else { null() },
+            columns: names.or_null(),
             num_columns: names.len(),
             missing: options.missing.number(),
             skip_bad_rows: options.skip_bad_rows.into(),
@@ -376,11 +376,11 @@ impl Dataset {
     /// As for [`Dataset::arrow`].
     #[track_caller]
     pub unsafe fn arrow_in(runtime: &Runtime, stream: *mut c_void, options: &Arrow<'_>) -> Result<Self> {
-        let names = placed(Texts::new(options.columns.unwrap_or_default(), "the column"))?;
+        let names = placed(columns(options.columns))?;
         let raw = sys::dtg_arrow_options {
             label: name_of(options.label).0,
             label_len: options.label.map_or(0, str::len),
-            columns: if options.columns.is_some() { names.as_ptr() } else { null() },
+            columns: names.or_null(),
             num_columns: names.len(),
             missing: options.missing.number(),
             schema: name_of(options.schema).0,

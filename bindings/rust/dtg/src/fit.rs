@@ -15,7 +15,7 @@ use dtg_sys as sys;
 use crate::cancellation::Cancellation;
 use crate::dataset::Dataset;
 use crate::error::{Error, ErrorKind, Result, borrowed, check};
-use crate::handle::{given, name_of, or_default};
+use crate::handle::{name_of, or_default, said};
 use crate::trainer::Trainer;
 
 /// Which way a watched value gets better.
@@ -140,7 +140,7 @@ pub struct Fit<'a> {
     pub validation_steps: i64,
     /// The fit ends in good order before the first step after that.
     pub time_limit: Option<Duration>,
-    /// Of this run; made where it is not there. None: nothing is kept.
+    /// Of this run; made where it is not there. None: nothing is kept; an empty one is `InvalidArgument`.
     pub directory: Option<&'a Path>,
     /// A checkpoint at each multiple of that, exactly: it waits for the one before. 0: not by steps.
     pub checkpoint_steps: i64,
@@ -369,7 +369,7 @@ impl<'a> Fitting<'a> {
         validation: Option<&'a mut Dataset>,
         how: &Fit<'_>,
     ) -> Result<Self> {
-        let (directory, directory_len) = given(how.directory.map_or(&[], |path| path.as_os_str().as_bytes()));
+        let (directory, directory_len) = said(how.directory.map(|path| path.as_os_str().as_bytes()));
         let (best, best_len) = name_of(how.best);
         let (stopping, plateau) = (how.early_stopping.map(|rule| rule.raw()), how.plateau.map(|rule| rule.raw()));
         let raw = sys::dtg_fit {

@@ -33,9 +33,9 @@ impl Value {
         value.map_or(Self::NONE, |value| value.0)
     }
 
-    /// Several values as C has them.
+    /// Several values as C has them; null: none.
     pub(crate) fn raw(values: &[Self]) -> *const sys::dtg_value {
-        values.as_ptr().cast() // the same layout: repr(transparent)
+        if values.is_empty() { std::ptr::null() } else { values.as_ptr().cast() } // the same layout: repr(transparent)
     }
 }
 

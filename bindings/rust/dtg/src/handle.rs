@@ -345,9 +345,24 @@ pub(crate) fn given(text: &[u8]) -> (*const c_char, usize) {
     if text.is_empty() { (null(), 0) } else { (text.as_ptr().cast(), text.len()) }
 }
 
-/// The same for what may be left out.
+/// A text that may be left out. One that is said and empty was meant, and what should be in it forgotten, as by a variable of the environment
+/// that is not set: it goes to C with its length of 0, which C refuses by the name of the field.
+pub(crate) fn said(text: Option<&[u8]>) -> (*const c_char, usize) {
+    text.map_or((null(), 0), |text| (text.as_ptr().cast(), text.len()))
+}
+
+/// The same of a name.
 pub(crate) fn name_of(name: Option<&str>) -> (*const c_char, usize) {
-    given(name.unwrap_or_default().as_bytes())
+    said(name.map(str::as_bytes))
+}
+
+/// The columns of a table that are to be read. A list without one is not all of them: it was filled, and nothing came of it.
+pub(crate) fn columns(names: Option<&[&str]>) -> Result<Texts> {
+    if names.is_some_and(<[_]>::is_empty) {
+        let text = "columns is an empty list, which names no column to read; name some, or give None for all of them";
+        return Err(Error::found(ErrorKind::InvalidArgument, text));
+    }
+    Texts::new(names.unwrap_or_default(), "the column")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use dtg_sys as sys;
 
 use crate::cluster::Cluster;
 use crate::error::{Result, borrowed, check};
-use crate::handle::{Handle, agreed, c_string, given, name_of, nanoseconds, or_default, string};
+use crate::handle::{Handle, agreed, c_string, name_of, nanoseconds, or_default, said, string};
 use crate::runtime::Runtime;
 
 /// How frames travel over TCP. Unix sockets need neither: the other process's user is checked.
@@ -43,7 +43,7 @@ pub fn keygen(path: impl AsRef<Path>) -> Result<()> {
 
 /// A path for C, which is valid as long as the path; NULL for none.
 pub(crate) fn path_of(path: &Option<PathBuf>) -> (*const std::ffi::c_char, usize) {
-    given(path.as_ref().map_or(&[], |path| path.as_os_str().as_bytes()))
+    said(path.as_ref().map(|path| path.as_os_str().as_bytes()))
 }
 
 /// The settings of a [`Server`]; what is not set keeps its default.

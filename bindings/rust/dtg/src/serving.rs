@@ -139,7 +139,8 @@ impl Model {
     }
 
     /// Says what the classes are called that an output tells apart, in the order of their numbers, where no schema of the training data does.
-    /// `output` is its name in the exported file; `""`: all that have so many classes. Errors: `InvalidArgument` (no names, or one twice).
+    /// `output` is its name in the exported file; `""`: all that have so many classes. Names for an output that a fit or an export then does not
+    /// have are told by a warning. Errors: `InvalidArgument` (no names, or one twice; an output that is known and does not tell so many apart).
     pub fn set_classes<S: AsRef<str>>(&self, output: &str, names: &[S]) -> Result<()> {
         let names = Texts::new(names.iter().map(AsRef::as_ref), "the name of a class")?;
         // SAFETY: an open model, a text with its length, and texts that live through the call.

@@ -255,7 +255,9 @@ impl Session {
     /// The work of this worker is done: waits until that is so of every worker; then the chief (where the cluster has none: a client
     /// that is no task) tells every task but its own to stop, and those that wait in [`crate::Server::join`] return. A worker whose
     /// connection has ended may be back: it is waited for, for half a minute (six times the `dead` of the first parameter server's
-    /// options), and then no more; the chief's log names it. So give a `timeout` of more than that. Errors: `DeadlineExceeded`, which names
+    /// options), and then no more; the chief's log names it. So give a `timeout` of more than that, and call it in
+    /// every worker before it exits, not in the chief alone: one that exits without it is taken for lost, and makes the chief wait for that
+    /// half minute. Errors: `DeadlineExceeded`, which names
     /// those that work on, or how long they have been lost; nothing was ended then.
     pub fn end_job(&self, timeout: Duration) -> Result<()> {
         // SAFETY: an open session.

@@ -367,7 +367,22 @@ impl Model {
     }
 
     /// The second half of [`Model::minimize`], for gradients of one's own: pairs of a variable's handle and its gradient.
-    /// `clip_norm` is not applied. Gives the target that makes one step.
+    /// They come from [`Graph::add_gradients`](crate::Graph::add_gradients) of the loss with respect to what is read of the variables
+    /// ([`Variable::read`](crate::Variable)), changed as one likes by ops of the graph; a variable that the loss does not depend on has
+    /// [`Gradient::None`] there and is left out here. `clip_norm` is not applied. Gives the target that makes one step. Errors: `InvalidArgument` (no gradients, a handle that is no
+    /// variable's, a gradient of another type or shape).
+    ///
+    /// ```
+    /// # use dtg::{Gradient, Graph, Model, Optimizer, VariableSpec, ops};
+    /// # let model = Model::new(Graph::new()?, 1)?;
+    /// # let w = model.add_variable(&VariableSpec::new("w"))?;
+    /// # let loss = ops::square(&model, w.read).build()?;
+    /// let slopes = model.add_gradients(&[loss], &[w.read], None)?;
+    /// let halved = ops::mul(&model, model.densify(&slopes[0])?, model.scalar(0.5f32)?).build()?;
+    /// let step = model.apply_gradients(&Optimizer::sgd(0.1), &[(w.handle, Gradient::Dense(halved))])?;
+    /// # let _ = step;
+    /// # Ok::<(), dtg::Error>(())
+    /// ```
     #[track_caller]
     pub fn apply_gradients(&self, optimizer: &Optimizer, gradients: &[(Value, Gradient)]) -> Result<Value> {
         let (handles, gradients) = split(gradients);

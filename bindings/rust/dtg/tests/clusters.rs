@@ -41,6 +41,8 @@ fn a_launcher_tells_the_place() {
     assert!(none.is_none() && alone.is_chief && alone.index.is_none(), "{alone:?}");
     assert_eq!(Cluster::target(None, &alone).unwrap(), "");
     refused(Cluster::from_tf_config(""), ErrorKind::InvalidArgument, "");
+    let beyond = json.replace("\"index\": 1", "\"index\": 2");
+    refused(Cluster::from_tf_config(&beyond), ErrorKind::InvalidArgument, "has 2 tasks: 0 to 1");
     // Tests run without a launcher.
     assert!(Cluster::from_env().unwrap().0.is_none());
 }

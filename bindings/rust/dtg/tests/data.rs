@@ -133,6 +133,11 @@ fn tensors_files_and_what_is_wrong_with_them() {
     assert_eq!(Dataset::csv(&path, &dropped).unwrap().count(), 1);
     refused(Dataset::csv(&path, &Csv { missing: Missing::Refuse, ..dropped }), ErrorKind::DataLoss, "");
     refused(Dataset::csv(&path, &Csv { label: Some("z"), ..csv }), ErrorKind::NotFound, "z");
+    // What is said and empty is not what was never said, and a name is not cut at a NUL.
+    let none = Csv { columns: Some(&[]), ..Default::default() };
+    refused(Dataset::csv(&path, &none), ErrorKind::InvalidArgument, "columns is an empty list");
+    refused(Dataset::csv(&path, &Csv { label: Some(""), ..csv }), ErrorKind::InvalidArgument, "label is empty");
+    refused(Dataset::csv(&path, &Csv { label: Some("c\0x"), ..csv }), ErrorKind::InvalidArgument, "label is \"c\\0x\"");
     refused(Dataset::csv(std::path::Path::new(&folder.file("none")), &Csv::default()), ErrorKind::NotFound, "none");
 
     let mean = Csv { label: Some("c"), columns: None, missing: Missing::Mean, ..csv };

@@ -353,6 +353,11 @@ fn what_is_refused() {
     let _world = world();
     let [x, y] = tensors(1);
     let mut trainer = trainer();
+    let nowhere = Fit { directory: Some(Path::new("")), ..Default::default() };
+    refused(trainer.fit(&mut data(), None, &nowhere, nothing), ErrorKind::InvalidArgument, "Fit: directory is empty");
+    let cut = EarlyStopping { monitor: Some("loss\0x"), ..Default::default() };
+    let watching = Fit { early_stopping: Some(cut), ..Default::default() };
+    refused(trainer.fit(&mut data(), None, &watching, nothing), ErrorKind::InvalidArgument, "monitor is \"loss\\0x\"");
     refused(trainer.summary(), ErrorKind::FailedPrecondition, "begun");
     refused(trainer.train_step(&[&x]), ErrorKind::InvalidArgument, "1 tensors for 2 feeds");
     refused(trainer.train_step(&[&y, &x]), ErrorKind::InvalidArgument, "");

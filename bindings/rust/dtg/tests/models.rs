@@ -108,21 +108,22 @@ fn initializers_and_variables() {
 #[test]
 fn every_optimizer_finds_three() {
     let _world = world();
-    let more = |kind| Optimizer { kind, rate: 0.5, momentum: 0.5, clip_norm: 100.0, ..Default::default() };
+    let more = |kind| Optimizer { kind, rate: 0.5, clip_norm: 100.0, ..Default::default() };
+    let moving = |kind| Optimizer { momentum: 0.5, ..more(kind) };
     let optimizers = [
         Optimizer::sgd(0.25),
         Optimizer { nesterov: true, ..Optimizer::momentum(0.1, 0.5) },
         Optimizer::adam(0.3),
         more(OptimizerKind::Adagrad),
-        Optimizer { rate: 0.1, ..more(OptimizerKind::RmsProp) },
-        Optimizer { rate: 0.05, centered: true, epsilon: 1e-3, ..more(OptimizerKind::RmsProp) },
+        Optimizer { rate: 0.1, ..moving(OptimizerKind::RmsProp) },
+        Optimizer { rate: 0.05, centered: true, epsilon: 1e-3, ..moving(OptimizerKind::RmsProp) },
         Optimizer { amsgrad: true, ..Optimizer::adam(0.3) },
         Optimizer { rate: 5.0, epsilon: 1e-3, ..more(OptimizerKind::Adadelta) },
         Optimizer { rate: 0.3, ..more(OptimizerKind::Adamax) },
         Optimizer { rate: 0.3, ..more(OptimizerKind::Nadam) },
         Optimizer { rate: 2.0, l1: 0.001, l2: 0.001, ftrl_beta: 0.1, ..more(OptimizerKind::Ftrl) },
         Optimizer { rate: 0.05, beta1: 0.5, beta2: 0.5, ..more(OptimizerKind::Lion) },
-        Optimizer { rate: 0.1, undecayed_names: "w".into(), ..more(OptimizerKind::Lars) },
+        Optimizer { rate: 0.1, undecayed_names: "w".into(), ..moving(OptimizerKind::Lars) },
         Optimizer { lookahead_steps: 4, ..Optimizer::sgd(0.2) },
         Optimizer { ema: true, ema_momentum: 0.5, ema_overwrite_every: 10, ..Optimizer::sgd(0.3) },
         Optimizer { accumulation_steps: 2, ..Optimizer::sgd(0.2) },

@@ -83,7 +83,15 @@ class LoaderTest {
     }
     System.setProperty(PATH, "/nowhere");
     try (URLClassLoader loader = loader("dtg.classes")) {
-      assertTrue(failure(loader).contains("/nowhere"));
+      String message = failure(loader);
+      assertTrue(message.contains("-Dorg.dtg.library.path=/nowhere means /nowhere") && message.contains("libdtg_jni.so"), message);
+    }
+    Path empty = Files.createDirectory(folder.resolve("empty"));
+    Files.createFile(empty.resolve("libdtg_jni.so"));
+    System.setProperty(PATH, empty.toString());
+    try (URLClassLoader loader = loader("dtg.classes")) {
+      String message = failure(loader);
+      assertTrue(message.contains("does not load from -Dorg.dtg.library.path=" + empty) && message.contains("beside it"), message);
     }
     System.clearProperty(PATH);
     System.setProperty(TMPDIR, "/nowhere");

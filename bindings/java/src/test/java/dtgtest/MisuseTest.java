@@ -157,6 +157,100 @@ class MisuseTest {
     }
   }
 
+  /** Whoever runs in a session while another thread closes it hears of it in one way, whenever that comes. */
+  @Test
+  void aSessionThatIsClosedUnderItsRuns() throws Exception {
+    for (int round = 0; round < 20; round++) {
+      try (Graph graph = new Graph(); Tensor in = Tensor.of(new float[] {1}); Tensor out = Tensor.allocate(DType.F32, 1)) {
+        Value x = graph.placeholder("x", DType.F32, 1);
+        Session session = Session.connect("local", graph);
+        PreparedRun prepared = World.doubling(graph, session, x);
+        Value y = graph.square(x);
+        List<Runnable> ways = List.of(() -> prepared.step(in, out), () -> session.run().feed(x, in).fetch(y).call().close(), () -> prepared.run(in).close(), () -> {
+          try {
+            session.run().feed(x, in).fetch(y).start().join().close();
+          } catch (java.util.concurrent.CompletionException e) {
+            throw (RuntimeException) e.getCause();
+          }
+        });
+        List<Throwable> met = java.util.Collections.synchronizedList(new java.util.ArrayList<>());
+        List<Thread> threads = new java.util.ArrayList<>();
+        java.util.concurrent.CountDownLatch running = new java.util.concurrent.CountDownLatch(ways.size());
+        for (Runnable way : ways) {
+          threads.add(new Thread(() -> {
+            try {
+              for (int i = 0;; i++) {
+                way.run();
+                if (i == 2) running.countDown();
+              }
+            } catch (Throwable e) {
+              met.add(e);
+            }
+          }));
+        }
+        threads.forEach(Thread::start);
+        assertTrue(running.await(60, TimeUnit.SECONDS), met.toString());
+        session.close();
+        for (Thread thread : threads) thread.join();
+        prepared.close();
+        for (Throwable one : met) assertInstanceOf(DtgException.Cancelled.class, one, one.toString());
+      }
+    }
+  }
+
+  /** Half a pair of surrogates has no bytes: what it is in would be written as another text. */
+  @Test
+  void loneSurrogatesAreRefused(@TempDir Path folder) {
+    Class<DtgException.InvalidArgument> invalid = DtgException.InvalidArgument.class;
+    String lone = "a\ud800b";
+    String[] says = {"\\ud800", "index 1"};
+    try (Graph graph = new Graph(); Model model = new Model(graph, 1); Weights weights = new Weights(); Tensor one = Tensor.scalar(1f)) {
+      assertFalse(World.fails(invalid, () -> graph.placeholder(lone, DType.F32), says).getMessage().contains("ofStrings"));
+      World.fails(invalid, () -> graph.placeholder("\udc00", DType.F32), "\\udc00", "index 0");
+      World.fails(invalid, () -> graph.find(lone), says);
+      World.fails(invalid, () -> model.variable(lone), says);
+      World.fails(invalid, () -> weights.set(lone, one), says);
+      assertFalse(World.fails(invalid, () -> weights.save(folder + "/" + lone), "\\ud800").getMessage().contains("ofStrings"));
+      World.fails(invalid, () -> Dataset.csv(folder + "/" + lone, null), "\\ud800");
+      World.fails(invalid, () -> Dataset.csv(folder.resolve("x"), new CsvOptions().label(lone)), says);
+      World.fails(invalid, () -> Tensor.of(new String[] {"x", lone}), "\\ud800", "ofStrings");
+      World.fails(invalid, () -> Tensor.scalar(lone), "ofStrings");
+      graph.constant(one);
+      try (Tensor whole = Tensor.of(new String[] {"\ud83d\ude00"})) {
+        assertArrayEquals(new String[] {"\ud83d\ude00"}, whole.toStrings());
+      }
+    }
+  }
+
+  /** What is said and empty is not what was never said. */
+  @Test
+  void emptyIsNotNone(@TempDir Path folder) throws Exception {
+    Class<DtgException.InvalidArgument> invalid = DtgException.InvalidArgument.class;
+    World.fails(invalid, () -> new FitOptions().directory(""), "directory is empty");
+    World.fails(invalid, () -> new ServerOptions().stateDir(""), "stateDir is empty");
+    World.fails(invalid, () -> new SessionOptions().keyFile(""), "keyFile is empty");
+    World.fails(invalid, () -> new CsvOptions().columns(), "columns is an empty list");
+    World.fails(invalid, () -> new JsonLinesOptions().columns(), "columns is an empty list");
+    World.fails(invalid, () -> new ArrowOptions().columns(), "columns is an empty list");
+    Path table = Files.writeString(folder.resolve("t.csv"), "a,b\n1,2\n");
+    World.fails(invalid, () -> Dataset.csv(table, new CsvOptions().label("")), "label is empty");
+    World.fails(invalid, () -> Dataset.csv(table, new CsvOptions().label("a\0b")), "label is \"a\\0b\"", "NUL");
+    World.fails(invalid, () -> new TrainerOptions().inputs(-1), "inputs is -1");
+    World.fails(invalid, () -> Cluster.fromTfConfig("{\"cluster\": {\"worker\": [\"a:1\"]}, \"task\": {\"type\": \"worker\", \"index\": 1}}"), "has 1 task");
+  }
+
+  @Test
+  void aTypeThatIsAnotherTellsTheWay() {
+    Class<DtgException.InvalidArgument> invalid = DtgException.InvalidArgument.class;
+    try (Tensor floats = Tensor.of(new float[] {1}); Tensor text = Tensor.of(new String[] {"x"})) {
+      World.fails(invalid, () -> floats.getLong(0), "float32", "toFloats", "cast");
+      World.fails(invalid, floats::toInts, "float32", "toFloats", "cast");
+      World.fails(invalid, () -> floats.write(new long[1]), "float32", "give an array of that type");
+      World.fails(invalid, () -> floats.stringBytes(0), "float32", "toFloats");
+      World.fails(invalid, text::toFloats, "toStrings");
+    }
+  }
+
   @Test
   void whatIsNullIsNamed() {
     Class<DtgException.InvalidArgument> invalid = DtgException.InvalidArgument.class;

@@ -226,7 +226,7 @@ class ModelTest {
     CsvOptions options = new CsvOptions().delimiter(';').header(CsvOptions.Header.NAMES).missing(CsvOptions.Missing.DROPPED).columns("b");
     try (Dataset rows = Dataset.csv(csv.toString(), options).cast(0, DType.F32).repeat(2).prefetch(1)) {
       assertEquals(1, rows.badRows());
-      assertTrue(rows.whyBad().contains("line 3 lacks column \"b\"; it was dropped"), rows.whyBad());
+      assertTrue(rows.whyBad().contains("line 3 has no value in column \"b\"; it was dropped"), rows.whyBad());
       assertEquals(1, rows.componentCount());
       assertEquals(DType.F32, rows.component(0).dtype());
       assertEquals(0, rows.component(0).shape().length);

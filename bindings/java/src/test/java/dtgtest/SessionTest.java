@@ -349,7 +349,7 @@ class SessionTest {
       World.isClosed(() -> session.run().feed(x, one).fetch(y).call(), "tensor");
       session.close();
       session.close();
-      World.isClosed(() -> session.run(y), "session");
+      World.isTooLate(() -> session.run(y));
       refused(session.run().fetch(y).start(), "not an open session");
     }
   }
@@ -385,10 +385,10 @@ class SessionTest {
           RuntimeException how = call.get(10, TimeUnit.SECONDS);
           assertTrue(how instanceof DtgException.Cancelled, how::toString);
         }
-        World.isClosed(() -> prepared.run(), "session");
-        World.isClosed(() -> step.step(null, null), "session");
+        World.isTooLate(() -> prepared.run());
+        World.isTooLate(() -> step.step(null, null));
       }
-      World.isClosed(() -> prepared.run(), "session");
+      World.isTooLate(() -> prepared.run());
       session.close();
     }
   }

@@ -317,14 +317,14 @@ class TrainerTest {
       try (Session again = lab.trainer.session()) {
         again.run(lab.accuracy.reset());
       }
-      World.isClosed(() -> lab.session.run(lab.accuracy.reset()), "session");
+      World.isTooLate(() -> lab.session.run(lab.accuracy.reset()));
       lab.trainer.fit(lab.train, null);
       Session open = lab.trainer.session();
       started = open.run().fetch(World.dequeue(lab.graph)).start();
       lab.trainer.close();
       ExecutionException how = assertThrows(ExecutionException.class, () -> started.get(10, TimeUnit.SECONDS));
       assertInstanceOf(DtgException.Cancelled.class, how.getCause());
-      World.isClosed(() -> open.run(lab.accuracy.reset()), "session");
+      World.isTooLate(() -> open.run(lab.accuracy.reset()));
       World.isClosed(lab.trainer::session, "trainer");
     }
     try (Lab hand = new Lab(false)) {

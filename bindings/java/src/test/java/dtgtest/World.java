@@ -44,6 +44,11 @@ final class World {
     assertTrue(out.getMessage().contains("not an open " + noun), out.getMessage());
   }
 
+  /** A run of a session that was closed. */
+  static void isTooLate(Executable what) {
+    fails(DtgException.Cancelled.class, what, "not an open session");
+  }
+
   /** A queue that nothing is ever put into. */
   static Value dequeue(Graph graph) {
     return graph.queueDequeueV2(graph.fifoQueueV2(new DType[] {DType.F32}), new DType[] {DType.F32}).get(0);

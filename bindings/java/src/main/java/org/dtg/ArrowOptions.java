@@ -21,7 +21,7 @@ public final class ArrowOptions {
    * @return this
    */
   public ArrowOptions label(String label) {
-    this.label = label;
+    this.label = Native.notEmpty(label, "label");
     return this;
   }
 
@@ -32,7 +32,7 @@ public final class ArrowOptions {
    * @return this
    */
   public ArrowOptions columns(String... columns) {
-    this.columns = List.of(columns);
+    this.columns = Native.columns(columns);
     return this;
   }
 
@@ -43,7 +43,7 @@ public final class ArrowOptions {
    * @return this
    */
   public ArrowOptions missing(CsvOptions.Missing missing) {
-    this.missing = missing;
+    this.missing = Handle.given(missing, "missing");
     return this;
   }
 
@@ -54,7 +54,7 @@ public final class ArrowOptions {
    * @return this
    */
   public ArrowOptions schema(String schema) {
-    this.schema = schema;
+    this.schema = Native.notEmpty(schema, "schema");
     return this;
   }
 

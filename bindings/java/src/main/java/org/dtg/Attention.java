@@ -138,7 +138,7 @@ public final class Attention {
    * @return this
    */
   public Attention kernelInit(Initializer kernelInit) {
-    this.kernelInit = kernelInit;
+    this.kernelInit = Handle.given(kernelInit, "kernelInit");
     return this;
   }
 
@@ -149,7 +149,7 @@ public final class Attention {
    * @return this
    */
   public Attention biasInit(Initializer biasInit) {
-    this.biasInit = biasInit;
+    this.biasInit = Handle.given(biasInit, "biasInit");
     return this;
   }
 

@@ -26,7 +26,7 @@ public final class Checkpoint extends Handle {
    * @param options how; null: all defaults
    */
   public Checkpoint(Model model, Session session, java.nio.file.Path directory, CheckpointOptions options) {
-    this(model, session, directory.toString(), options);
+    this(model, session, Native.path(directory, "directory"), options);
   }
 
   /**
@@ -123,6 +123,10 @@ public final class Checkpoint extends Handle {
   /**
    * Tells that training is at a step; call it after each. What the disk refuses is no error here: {@link #await} and {@link #status} tell it.
    *
+   * <p>Where the model counts its steps itself ({@link Model#globalStep}, which optimizers make), a set is named by that count, and {@link
+   * #resume} gives it, here and in {@link #save} and {@link #beginSave}; the step that is given only says whether a save is due by {@link
+   * CheckpointOptions#every(long)}.
+   *
    * @param step how far
    * @return whether a save was due: its values are taken, and it is being written
    */
@@ -147,7 +151,7 @@ public final class Checkpoint extends Handle {
   /**
    * Saves now and waits until the set is on the disk.
    *
-   * @param step how far training is
+   * @param step how far training is, where the model does not count its steps itself, as in {@link #reached}
    * @param timeout null: 10 minutes; zero: no time at all
    * @throws DtgException.ResourceExhausted when the disk is full; the sets that are there stay
    */
@@ -158,7 +162,7 @@ public final class Checkpoint extends Handle {
   /**
    * The same, but returns as soon as the values are taken.
    *
-   * @param step how far training is
+   * @param step how far training is, where the model does not count
    * @param timeout for a save before that is still being written; null: 10 minutes; zero: no time at all
    */
   public void beginSave(long step, Duration timeout) {

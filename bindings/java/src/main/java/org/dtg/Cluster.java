@@ -71,6 +71,7 @@ public final class Cluster extends Handle {
    * @return its address; "" where the cluster has at most one task
    */
   public static String target(Cluster cluster, Task task) {
+    given(task, "task");
     long it = hold(cluster);
     try {
       byte[] packet = new Packet().plain(task.type()).integer(task.index()).plain(task.rpcLayer()).bytes();

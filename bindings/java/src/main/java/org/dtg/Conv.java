@@ -104,7 +104,7 @@ public final class Conv {
    * @return this
    */
   public Conv padding(Padding padding) {
-    this.padding = padding;
+    this.padding = Handle.given(padding, "padding");
     return this;
   }
 
@@ -126,7 +126,7 @@ public final class Conv {
    * @return this
    */
   public Conv activation(Activation activation) {
-    this.activation = activation;
+    this.activation = Handle.given(activation, "activation");
     return this;
   }
 
@@ -148,7 +148,7 @@ public final class Conv {
    * @return this
    */
   public Conv kernelInit(Initializer kernelInit) {
-    this.kernelInit = kernelInit;
+    this.kernelInit = Handle.given(kernelInit, "kernelInit");
     return this;
   }
 
@@ -159,7 +159,7 @@ public final class Conv {
    * @return this
    */
   public Conv biasInit(Initializer biasInit) {
-    this.biasInit = biasInit;
+    this.biasInit = Handle.given(biasInit, "biasInit");
     return this;
   }
 

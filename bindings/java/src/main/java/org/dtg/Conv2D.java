@@ -112,7 +112,7 @@ public final class Conv2D {
    * @return this
    */
   public Conv2D padding(Padding padding) {
-    this.padding = padding;
+    this.padding = Handle.given(padding, "padding");
     return this;
   }
 
@@ -123,7 +123,7 @@ public final class Conv2D {
    * @return this
    */
   public Conv2D activation(Activation activation) {
-    this.activation = activation;
+    this.activation = Handle.given(activation, "activation");
     return this;
   }
 
@@ -145,7 +145,7 @@ public final class Conv2D {
    * @return this
    */
   public Conv2D kernelInit(Initializer kernelInit) {
-    this.kernelInit = kernelInit;
+    this.kernelInit = Handle.given(kernelInit, "kernelInit");
     return this;
   }
 
@@ -156,7 +156,7 @@ public final class Conv2D {
    * @return this
    */
   public Conv2D biasInit(Initializer biasInit) {
-    this.biasInit = biasInit;
+    this.biasInit = Handle.given(biasInit, "biasInit");
     return this;
   }
 

@@ -23,7 +23,7 @@ public final class CsvOptions {
    * @return this
    */
   public CsvOptions label(String label) {
-    this.label = label;
+    this.label = Native.notEmpty(label, "label");
     return this;
   }
 
@@ -34,7 +34,7 @@ public final class CsvOptions {
    * @return this
    */
   public CsvOptions columns(String... columns) {
-    this.columns = List.of(columns);
+    this.columns = Native.columns(columns);
     return this;
   }
 
@@ -45,7 +45,7 @@ public final class CsvOptions {
    * @return this
    */
   public CsvOptions header(Header header) {
-    this.header = header;
+    this.header = Handle.given(header, "header");
     return this;
   }
 
@@ -56,7 +56,7 @@ public final class CsvOptions {
    * @return this
    */
   public CsvOptions missing(Missing missing) {
-    this.missing = missing;
+    this.missing = Handle.given(missing, "missing");
     return this;
   }
 
@@ -68,7 +68,7 @@ public final class CsvOptions {
    * @return this
    */
   public CsvOptions schema(String schema) {
-    this.schema = schema;
+    this.schema = Native.notEmpty(schema, "schema");
     return this;
   }
 

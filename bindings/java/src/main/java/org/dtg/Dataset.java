@@ -50,7 +50,7 @@ public final class Dataset extends Handle {
    */
   public static Dataset tensors(Tensor... tensors) {
     return source(null, none -> {
-      long[] handles = hold(tensors);
+      long[] handles = hold(tensors, "tensors");
       try {
         return Native.datasetTensors(0, handles);
       } finally {
@@ -89,7 +89,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset idx(DtgRuntime runtime, String... paths) {
-    return source(runtime, it -> Native.datasetIdx(it, new Packet().plain(List.of(paths)).bytes()));
+    return source(runtime, it -> Native.datasetIdx(it, new Packet().plain(all(paths, "paths")).bytes()));
   }
 
   /**
@@ -100,7 +100,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset idx(java.nio.file.Path first, java.nio.file.Path... more) {
-    return idx(Stream.concat(Stream.of(first), Stream.of(more)).map(java.nio.file.Path::toString).toArray(String[]::new));
+    return idx(Stream.concat(Stream.of(given(first, "first")), all(more, "more").stream()).map(java.nio.file.Path::toString).toArray(String[]::new));
   }
 
   /**
@@ -111,7 +111,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset csv(java.nio.file.Path path, CsvOptions options) {
-    return csv(path.toString(), options);
+    return csv(Native.path(path, "path"), options);
   }
 
   /**
@@ -134,7 +134,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset csv(DtgRuntime runtime, java.nio.file.Path path, CsvOptions options) {
-    return csv(runtime, path.toString(), options);
+    return csv(runtime, Native.path(path, "path"), options);
   }
 
   /**
@@ -170,7 +170,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset npy(DtgRuntime runtime, String... paths) {
-    return source(runtime, it -> Native.datasetNpy(it, new Packet().plain(List.of(paths)).bytes()));
+    return source(runtime, it -> Native.datasetNpy(it, new Packet().plain(all(paths, "paths")).bytes()));
   }
 
   /**
@@ -193,7 +193,7 @@ public final class Dataset extends Handle {
    * @return the data set
    */
   public static Dataset npz(DtgRuntime runtime, String path, String... names) {
-    return source(runtime, it -> Native.datasetNpz(it, new Packet().text(path).plain(List.of(names)).bytes()));
+    return source(runtime, it -> Native.datasetNpz(it, new Packet().text(path).plain(all(names, "names")).bytes()));
   }
 
   /**
@@ -378,6 +378,7 @@ public final class Dataset extends Handle {
   }
 
   private Dataset apply(int which, String name, MapOptions options, GraphFunction.Body body) {
+    given(options, "options");
     return build(mine -> {
       try (Graph own = options.graph == null ? new Graph() : null) {
         Graph around = own == null ? options.graph : own;
@@ -435,7 +436,7 @@ public final class Dataset extends Handle {
 
   private Dataset combine(int which, long block, Dataset... others) {
     return build(mine -> {
-      long[] all = hold(others);
+      long[] all = hold(others, "others");
       try {
         Native.datasetCombine(mine, which, all, block);
         return this;
@@ -587,7 +588,7 @@ public final class Dataset extends Handle {
    * @throws DtgException.InvalidArgument when there are no elements, or one is NaN or infinite
    */
   public String fitNormalization(long component, Normalization kind) {
-    return build(mine -> Native.text(Native.datasetFitNormalization(mine, component, kind.ordinal())));
+    return build(mine -> Native.text(Native.datasetFitNormalization(mine, component, given(kind, "kind").ordinal())));
   }
 
   /**
@@ -597,6 +598,17 @@ public final class Dataset extends Handle {
    * @param heldOut to test with
    */
   public record Parts(Dataset train, Dataset heldOut) implements AutoCloseable {
+    /**
+     * Of two that are there.
+     *
+     * @param train to train on
+     * @param heldOut to test with
+     */
+    public Parts {
+      given(train, "train");
+      given(heldOut, "heldOut");
+    }
+
     @Override
     public void close() {
       train.close();
@@ -712,7 +724,7 @@ public final class Dataset extends Handle {
    * @return this
    */
   public Dataset cast(long component, DType dtype) {
-    return transform(9, component, dtype.number(), 0);
+    return transform(9, component, given(dtype, "dtype").number(), 0);
   }
 
   /**

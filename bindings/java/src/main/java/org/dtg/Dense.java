@@ -39,7 +39,7 @@ public final class Dense {
    * @return this
    */
   public Dense activation(Activation activation) {
-    this.activation = activation;
+    this.activation = Handle.given(activation, "activation");
     return this;
   }
 
@@ -61,7 +61,7 @@ public final class Dense {
    * @return this
    */
   public Dense kernelInit(Initializer kernelInit) {
-    this.kernelInit = kernelInit;
+    this.kernelInit = Handle.given(kernelInit, "kernelInit");
     return this;
   }
 
@@ -72,7 +72,7 @@ public final class Dense {
    * @return this
    */
   public Dense biasInit(Initializer biasInit) {
-    this.biasInit = biasInit;
+    this.biasInit = Handle.given(biasInit, "biasInit");
     return this;
   }
 

@@ -79,7 +79,7 @@ public final class DeviceSetter {
    * @return this
    */
   public DeviceSetter psOps(String... psOps) {
-    this.psOps = List.of(psOps);
+    this.psOps = Handle.all(psOps, "psOps");
     return this;
   }
 

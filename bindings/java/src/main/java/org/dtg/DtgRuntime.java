@@ -23,7 +23,7 @@ public final class DtgRuntime extends Handle {
   }
 
   private static long make(RuntimeOptions options) {
-    if (options.sink == null) return Native.runtimeCreate(options.packet(), 0);
+    if (given(options, "options").sink == null) return Native.runtimeCreate(options.packet(), 0);
     long number = Events.listen(options.sink);
     try {
       return Native.runtimeCreate(options.packet(), number);

@@ -22,7 +22,7 @@ public final class EarlyStopping {
    * @return this
    */
   public EarlyStopping monitor(String name) {
-    this.monitor = name;
+    this.monitor = Native.notEmpty(name, "monitor");
     return this;
   }
 

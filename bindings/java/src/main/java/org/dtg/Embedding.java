@@ -39,7 +39,7 @@ public final class Embedding {
    * @return this
    */
   public Embedding tableInit(Initializer tableInit) {
-    this.tableInit = tableInit;
+    this.tableInit = Handle.given(tableInit, "tableInit");
     return this;
   }
 

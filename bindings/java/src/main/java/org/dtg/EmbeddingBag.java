@@ -58,7 +58,7 @@ public final class EmbeddingBag {
    * @return this
    */
   public EmbeddingBag combiner(Combiner combiner) {
-    this.combiner = combiner;
+    this.combiner = Handle.given(combiner, "combiner");
     return this;
   }
 
@@ -91,7 +91,7 @@ public final class EmbeddingBag {
    * @return this
    */
   public EmbeddingBag table(Initializer table) {
-    this.table = table;
+    this.table = Handle.given(table, "table");
     return this;
   }
 

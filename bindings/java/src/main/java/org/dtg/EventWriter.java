@@ -12,7 +12,7 @@ public final class EventWriter extends Handle {
    * @param directory made if need be
    */
   public EventWriter(java.nio.file.Path directory) {
-    this(directory.toString());
+    this(Native.path(directory, "directory"));
   }
 
   /**
@@ -32,7 +32,7 @@ public final class EventWriter extends Handle {
    * @param resumedAtStep what was written for later steps by others is hidden; 0: nothing
    */
   public EventWriter(java.nio.file.Path directory, Duration flushEvery, long resumedAtStep) {
-    this(directory.toString(), flushEvery, resumedAtStep);
+    this(Native.path(directory, "directory"), flushEvery, resumedAtStep);
   }
 
   /**

@@ -20,9 +20,9 @@ public final class Feature {
    * @param shape none: one value
    */
   public Feature(String name, DType dtype, long... shape) {
-    this.name = name;
-    this.dtype = dtype;
-    this.shape = shape.clone();
+    this.name = Handle.given(name, "name");
+    this.dtype = Handle.given(dtype, "dtype");
+    this.shape = Handle.given(shape, "shape").clone();
   }
 
   /**
@@ -60,7 +60,7 @@ public final class Feature {
 
   static String words(Feature... features) {
     StringBuilder out = new StringBuilder("[");
-    for (Feature feature : features) {
+    for (Feature feature : Handle.all(features, "features")) {
       if (out.length() > 1) out.append(", ");
       out.append("{\"name\": \"");
       for (char c : feature.name.toCharArray()) {

@@ -114,7 +114,7 @@ public final class FitOptions {
    * @return this
    */
   public FitOptions directory(String directory) {
-    this.directory = directory;
+    this.directory = Native.notEmpty(directory, "directory");
     return this;
   }
 
@@ -125,7 +125,7 @@ public final class FitOptions {
    * @return this
    */
   public FitOptions directory(java.nio.file.Path directory) {
-    return directory(directory.toString());
+    return directory(Native.path(directory, "directory"));
   }
 
   /**
@@ -201,7 +201,7 @@ public final class FitOptions {
    * @return this
    */
   public FitOptions best(String name, Better better) {
-    this.best = name;
+    this.best = Native.notEmpty(name, "best");
     this.bestBetter = Handle.given(better, "better");
     return this;
   }

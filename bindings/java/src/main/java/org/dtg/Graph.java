@@ -354,6 +354,7 @@ public final class Graph extends Ops {
       GraphFunction.Body body) {
     long[] first = Value.ids(start, "start");
     given(condition, "condition");
+    given(body, "body");
     try (GraphFunction test = function("condition", arguments, (inside, v) -> List.of(condition.build(inside, v)));
         GraphFunction round = function("body", arguments, body)) {
       return calling(new GraphFunction[] {test, round}, (mine, held) -> Native.graphAddWhile(mine, first, held[0], held[1]));
@@ -426,6 +427,7 @@ public final class Graph extends Ops {
    * @return the scope
    */
   public Scope device(DeviceSetter setter) {
+    given(setter, "setter");
     return build(mine -> {
       long cluster = hold(setter.cluster);
       try {
@@ -486,7 +488,7 @@ public final class Graph extends Ops {
    * @return one gradient per x, with rows kept as rows
    */
   public List<Gradient> gradients(Value y, Value... xs) {
-    return gradients(Arrays.asList(y), Arrays.asList(xs), null);
+    return gradients(Arrays.asList(y), Arrays.asList(given(xs, "xs")), null);
   }
 
   /**
@@ -514,6 +516,7 @@ public final class Graph extends Ops {
    * @return its dense form; the same value when it is dense already
    */
   public Value densify(Gradient gradient) {
+    given(gradient, "gradient");
     return build(mine -> new Value(this, Native.graphDensify(mine, Value.id(gradient.dense()), Value.id(gradient.values()), Value.id(gradient.indices()),
           Value.id(gradient.denseShape()))));
   }

@@ -34,7 +34,7 @@ public final class GroupOptions {
    * @return this
    */
   public GroupOptions members(String... members) {
-    this.members = List.of(members);
+    this.members = Handle.all(members, "members");
     return this;
   }
 

@@ -152,6 +152,18 @@ public abstract class Handle implements AutoCloseable {
     return argument;
   }
 
+  /** All of a list, none of which may be null. */
+  static <T> java.util.List<T> all(T[] list, String name) {
+    for (int i = 0; i < given(list, name).length; i++) given(list[i], name + "[" + i + "]");
+    return java.util.List.of(list);
+  }
+
+  /** The addresses of all, none of which may be null. */
+  static long[] hold(Handle[] handles, String name) {
+    all(handles, name);
+    return hold(handles);
+  }
+
   static void drop(Handle handle) {
     if (handle != null) handle.drop();
   }
@@ -178,7 +190,11 @@ public abstract class Handle implements AutoCloseable {
   }
 
   private IllegalStateException closed() {
-    return new IllegalStateException("this is not an open " + owned.kind.noun + ": it was closed");
+    return new IllegalStateException(wasClosed());
+  }
+
+  final String wasClosed() {
+    return "this is not an open " + owned.kind.noun + ": it was closed";
   }
 
   /**

@@ -61,7 +61,10 @@ public final class HostData {
   /** The components of elements, as C takes them. */
   static Packet packet(Packet to, List<Dataset.Component> components) {
     to.integer(components.size());
-    for (Dataset.Component one : components) to.integer(one.dtype().number()).integers(one.shape());
+    for (int i = 0; i < components.size(); i++) {
+      Dataset.Component one = Handle.given(components.get(i), "components[" + i + "]");
+      to.integer(Handle.given(one.dtype(), "components[" + i + "].dtype").number()).integers(one.shape());
+    }
     return to;
   }
 
@@ -104,10 +107,14 @@ public final class HostData {
     int given = 0;
     try {
       if (made == null || made.size() != room) {
-        throw new DtgException.InvalidArgument("the function gave " + (made == null ? "null" : made.size() + " tensors") + ", announced were " + room);
+        throw new DtgException.InvalidArgument("the function gave " + (made == null ? "null" : made.size() + " tensors") + ", announced were " + room
+            + "; give a list of one tensor for each component" + (made == null ? ", and leave elements out by filterElements" : ""));
       }
       for (; given < room; given++) {
-        long held = Handle.hold(made.get(given), "a tensor");
+        if (made.get(given) == null) {
+          throw new DtgException.InvalidArgument("the function gave a list whose tensor " + given + " is null; give one for each component");
+        }
+        long held = made.get(given).hold();
         try {
           out[given] = Native.tensorRetain(held);
         } finally {

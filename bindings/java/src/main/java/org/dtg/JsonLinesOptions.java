@@ -22,7 +22,7 @@ public final class JsonLinesOptions {
    * @return this
    */
   public JsonLinesOptions label(String label) {
-    this.label = label;
+    this.label = Native.notEmpty(label, "label");
     return this;
   }
 
@@ -33,7 +33,7 @@ public final class JsonLinesOptions {
    * @return this
    */
   public JsonLinesOptions columns(String... columns) {
-    this.columns = List.of(columns);
+    this.columns = Native.columns(columns);
     return this;
   }
 
@@ -44,7 +44,7 @@ public final class JsonLinesOptions {
    * @return this
    */
   public JsonLinesOptions missing(CsvOptions.Missing missing) {
-    this.missing = missing;
+    this.missing = Handle.given(missing, "missing");
     return this;
   }
 
@@ -66,7 +66,7 @@ public final class JsonLinesOptions {
    * @return this
    */
   public JsonLinesOptions schema(String schema) {
-    this.schema = schema;
+    this.schema = Native.notEmpty(schema, "schema");
     return this;
   }
 

@@ -46,8 +46,7 @@ final class Library {
   private static void find() {
     String said = System.getProperty("org.dtg.library.path");
     if (said != null) {
-      Path path = Path.of(said);
-      System.load((Files.isDirectory(path) ? path.resolve(JNI) : path).toAbsolutePath().toString());
+      at(Path.of(said));
       return;
     }
     if (Boolean.getBoolean("org.dtg.library.static")) { // linked into the launcher, see JNI_OnLoad_dtg
@@ -63,6 +62,23 @@ final class Library {
       tried.add(e.getMessage());
     }
     unpack(tried);
+  }
+
+  /** What the property names. The system's message tells neither the property nor which of the two files is missing. */
+  private static void at(Path said) {
+    Path file = (Files.isDirectory(said) ? said.resolve(JNI) : said).toAbsolutePath();
+    if (!Files.exists(file)) {
+      throw new UnsatisfiedLinkError("dtg's native library is not there: -Dorg.dtg.library.path=" + said + " means " + file
+          + "; name the folder that holds " + JNI + " and libdtg.so, or the file itself, or leave the property out to take what the jar holds");
+    }
+    try {
+      System.load(file.toString());
+    } catch (UnsatisfiedLinkError e) {
+      UnsatisfiedLinkError out = new UnsatisfiedLinkError("dtg's native library does not load from -Dorg.dtg.library.path=" + said + ": "
+          + e.getMessage() + "; libdtg.so, which it needs, is looked for beside it");
+      out.initCause(e);
+      throw out;
+    }
   }
 
   /** The loader of this class sees the native jar on the class path too; the class itself would look into its own module only. */

@@ -48,7 +48,7 @@ public final class Lifetime implements AutoCloseable {
    * @return the same
    */
   public <T extends Handle> T keep(T handle) {
-    forget(handle.link);
+    forget(Handle.given(handle, "handle").link);
     return handle;
   }
 

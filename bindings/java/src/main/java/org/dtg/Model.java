@@ -46,6 +46,19 @@ public final class Model extends Layers {
    * @param session in which the variables have their values
    */
   public record Loaded(Model model, Graph graph, Session session) implements AutoCloseable {
+    /**
+     * Of three that are there.
+     *
+     * @param model with its variables
+     * @param graph of the model
+     * @param session where the variables have their values
+     */
+    public Loaded {
+      given(model, "model");
+      given(graph, "graph");
+      given(session, "session");
+    }
+
     @Override
     public void close() {
       session.close();
@@ -73,7 +86,7 @@ public final class Model extends Layers {
    * @return the model
    */
   public static Loaded load(java.nio.file.Path path) {
-    return load(null, path.toString());
+    return load(null, Native.path(path, "path"));
   }
 
   /**
@@ -84,7 +97,7 @@ public final class Model extends Layers {
    * @return the model and a session with its weights
    */
   public static Loaded load(DtgRuntime runtime, java.nio.file.Path path) {
-    return load(runtime, path.toString());
+    return load(runtime, Native.path(path, "path"));
   }
 
   /**
@@ -119,7 +132,7 @@ public final class Model extends Layers {
     try {
       long it = hold(session, "session");
       try {
-        Native.modelExport(mine, it, what.packet(path).bytes());
+        Native.modelExport(mine, it, given(what, "what").packet(path).bytes());
       } finally {
         session.drop();
       }
@@ -136,7 +149,7 @@ public final class Model extends Layers {
    * @param what named inputs and outputs
    */
   public void export(Session session, java.nio.file.Path path, Export what) {
-    export(session, path.toString(), what);
+    export(session, Native.path(path, "path"), what);
   }
 
   /**
@@ -210,7 +223,7 @@ public final class Model extends Layers {
    * @return the report, for {@link RestoreReport#of}
    */
   public String restoreFrom(Session session, java.nio.file.Path path, RestoreOptions options) {
-    return restoreFrom(session, path.toString(), options);
+    return restoreFrom(session, Native.path(path, "path"), options);
   }
 
   /**
@@ -251,7 +264,7 @@ public final class Model extends Layers {
    * @return the variable
    */
   public Variable addVariable(VariableSpec spec) {
-    return build(mine -> Variable.of(graph, Native.modelAddVariable(mine, spec.packet().bytes())));
+    return build(mine -> Variable.of(graph, Native.modelAddVariable(mine, given(spec, "spec").packet().bytes())));
   }
 
   /**
@@ -414,7 +427,7 @@ public final class Model extends Layers {
    * @param path the file
    */
   public void save(Session session, java.nio.file.Path path) {
-    save(session, path.toString());
+    save(session, Native.path(path, "path"));
   }
 
   /**
@@ -424,7 +437,7 @@ public final class Model extends Layers {
    * @param path the file
    */
   public void restore(Session session, java.nio.file.Path path) {
-    restore(session, path.toString());
+    restore(session, Native.path(path, "path"));
   }
 
   /**
@@ -641,7 +654,7 @@ public final class Model extends Layers {
    */
   public Value applyGradients(List<Variable> variables, List<Gradient> gradients, Optimizer optimizer) {
     return build(mine -> {
-      if (variables.size() != gradients.size()) {
+      if (given(variables, "variables").size() != given(gradients, "gradients").size()) {
         throw new DtgException.InvalidArgument("apply " + gradients.size() + " gradients to " + variables.size() + " variables: give one each");
       }
       long[] handles = variables.stream().mapToLong(variable -> Value.id(variable.handle())).toArray();
@@ -661,7 +674,7 @@ public final class Model extends Layers {
    */
   public Replicated applyReplicated(List<Variable> variables, List<Gradient> gradients, Optimizer optimizer, Replication replication) {
     return build(mine -> {
-      if (variables.size() != gradients.size()) {
+      if (given(variables, "variables").size() != given(gradients, "gradients").size()) {
         throw new DtgException.InvalidArgument("apply " + gradients.size() + " gradients to " + variables.size() + " variables: give one each");
       }
       long[] handles = variables.stream().mapToLong(variable -> Value.id(variable.handle())).toArray();

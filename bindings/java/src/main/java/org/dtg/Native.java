@@ -5,6 +5,7 @@ package org.dtg;
 
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 
 final class Native {
   static {
@@ -15,7 +16,42 @@ final class Native {
 
   /** The bytes of a text; null stays null. */
   static byte[] utf8(String text) {
-    return text == null ? null : text.getBytes(StandardCharsets.UTF_8);
+    return text == null ? null : whole(text, "a file or a name that it is in would be another's").getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** The same text, refused where half of a surrogate pair stands alone: it is no character, and Java would write a question mark. */
+  static String whole(String text, String hint) {
+    for (int i = 0; i < text.length(); i++) {
+      char half = text.charAt(i);
+      if (!Character.isSurrogate(half)) continue;
+      if (Character.isHighSurrogate(half) && i + 1 < text.length() && Character.isLowSurrogate(text.charAt(i + 1))) {
+        i++;
+        continue;
+      }
+      throw new DtgException.InvalidArgument(String.format("the text \"%s\\u%04x%s\" has half of a surrogate pair at index %d, which is no character and"
+          + " has no bytes in UTF-8; %s", text.substring(Math.max(0, i - 40), i), (int) half, i + 1 < text.length() ? "..." : "", i, hint));
+    }
+    return text;
+  }
+
+  /** The columns of a table that are to be read. A list without one is not all of them: it was filled, and nothing came of it. */
+  static List<String> columns(String[] names) {
+    if (Handle.given(names, "columns").length == 0) {
+      throw new DtgException.InvalidArgument("columns is an empty list, which names no column to read; name some, or leave columns out to read all");
+    }
+    for (int i = 0; i < names.length; i++) Handle.given(names[i], "columns[" + i + "]");
+    return List.of(names);
+  }
+
+  /** A text that may be null for none. One that is empty was meant, as by a variable of the environment that is not set. */
+  static String notEmpty(String text, String name) {
+    if (text != null && text.isEmpty()) throw new DtgException.InvalidArgument(name + " is empty; give one, or null for none");
+    return text;
+  }
+
+  /** The text of a path, which must be there. */
+  static String path(java.nio.file.Path path, String name) {
+    return Handle.given(path, name).toString();
   }
 
   /** The same text, refused where C would cut it at a NUL. */

@@ -4,7 +4,6 @@ package org.dtg;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -51,7 +50,7 @@ final class Packet {
 
   Packet text(String value) {
     if (value == null) return integer(-1);
-    byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+    byte[] bytes = Native.utf8(value);
     integer(bytes.length);
     int padded = (bytes.length / 8 + 1) * 8;
     room(padded);

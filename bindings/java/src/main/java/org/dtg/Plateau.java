@@ -25,7 +25,7 @@ public final class Plateau {
    * @return this
    */
   public Plateau monitor(String name) {
-    this.monitor = name;
+    this.monitor = Native.notEmpty(name, "monitor");
     return this;
   }
 

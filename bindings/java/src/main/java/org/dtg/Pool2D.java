@@ -76,7 +76,7 @@ public final class Pool2D {
    * @return this
    */
   public Pool2D padding(Padding padding) {
-    this.padding = padding;
+    this.padding = Handle.given(padding, "padding");
     return this;
   }
 

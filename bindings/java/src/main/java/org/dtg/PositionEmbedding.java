@@ -80,7 +80,7 @@ public final class PositionEmbedding {
    * @return this
    */
   public PositionEmbedding table(Initializer table) {
-    this.table = table;
+    this.table = Handle.given(table, "table");
     return this;
   }
 

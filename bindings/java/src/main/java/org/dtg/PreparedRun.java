@@ -59,18 +59,18 @@ public final class PreparedRun extends Handle {
    * @param into one per prepared fetch, of its type and shape; null entries: a new tensor
    * @param cancellation what ends the run; null: nothing but its deadline
    * @return the fetched values; closing it closes the new ones
-   * @throws DtgException.Cancelled when it was cancelled, before or meanwhile, or the session was closed meanwhile
-   * @throws IllegalStateException when this or the session is closed
+   * @throws DtgException.Cancelled when it was cancelled, or the session was closed, before or meanwhile
+   * @throws IllegalStateException when this was closed
    */
   public Results runInto(Tensor[] tensors, Tensor[] into, Cancellation cancellation) {
-    session.mustBeOpen();
+    session.mustTakeRuns();
     if (timeoutNs == NO_TIME) throw Run.late();
     long mine = hold();
     try {
       for (int i = 0; i < given(tensors, "tensors").length; i++) given(tensors[i], "tensors[" + i + "]");
       long[] in = hold(tensors);
       try {
-        long[] out = hold(into);
+        long[] out = hold(given(into, "into"));
         try {
           long until = hold(cancellation);
           try {
@@ -88,6 +88,8 @@ public final class PreparedRun extends Handle {
       } finally {
         drop(tensors);
       }
+    } catch (DtgException.FailedPrecondition e) {
+      throw session.refused(e);
     } finally {
       drop();
     }
@@ -103,7 +105,7 @@ public final class PreparedRun extends Handle {
     if (fetches > 0 && into == null) {
       throw new DtgException.InvalidArgument("step a callable of " + feeds + " feeds and " + fetches + " fetches without a tensor to write into; take run()");
     }
-    session.mustBeOpen();
+    session.mustTakeRuns();
     if (timeoutNs == NO_TIME) throw Run.late();
     long mine = hold();
     try {
@@ -118,6 +120,8 @@ public final class PreparedRun extends Handle {
       } finally {
         drop(tensor);
       }
+    } catch (DtgException.FailedPrecondition e) {
+      throw session.refused(e);
     } finally {
       drop();
     }

@@ -20,7 +20,7 @@ public final class Replication {
    * @param total replicas
    */
   public Replication(SyncMode mode, int worker, int total) {
-    this.mode = mode;
+    this.mode = Handle.given(mode, "mode");
     this.worker = worker;
     this.total = total;
   }

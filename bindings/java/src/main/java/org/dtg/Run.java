@@ -172,7 +172,7 @@ public final class Run {
   private Results cross(Tensor[] out, Crossing crossing) {
     if (timeout != null && timeout.isZero()) throw late();
     Tensor[] in = fed.toArray(Tensor[]::new);
-    long mine = session.hold();
+    long mine = session.holdForRun();
     try {
       long[] tensors = Handle.hold(in);
       try {
@@ -195,6 +195,8 @@ public final class Run {
       } finally {
         Handle.drop(in);
       }
+    } catch (DtgException.FailedPrecondition e) {
+      throw session.refused(e);
     } finally {
       session.drop();
     }
@@ -207,7 +209,7 @@ public final class Run {
    * @return the fetched values; close them
    * @throws DtgException.InvalidArgument for an unfed placeholder, a wrong type or shape, nothing asked for
    * @throws DtgException.DeadlineExceeded when the time was up
-   * @throws DtgException.Cancelled when it was cancelled, before or meanwhile
+   * @throws DtgException.Cancelled when it was cancelled, or the session was closed, before or meanwhile
    */
   public Results call() {
     return cross(into.toArray(Tensor[]::new), (mine, ask) -> {
@@ -249,7 +251,7 @@ public final class Run {
     int count = fetches.size();
     RunFuture<Results> out = new RunFuture<>(run -> Results.taken(run, count));
     CompletionQueue.start(out, (queue, tag) -> {
-      long mine = session.hold();
+      long mine = session.holdForRun();
       try {
         long[] tensors = Handle.hold(in);
         try {
@@ -262,6 +264,8 @@ public final class Run {
         } finally {
           Handle.drop(in);
         }
+      } catch (DtgException.FailedPrecondition e) {
+        throw session.refused(e);
       } finally {
         session.drop();
       }

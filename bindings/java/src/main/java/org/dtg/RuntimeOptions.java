@@ -68,7 +68,7 @@ public final class RuntimeOptions {
    * @return this
    */
   public RuntimeOptions log(LogLevel level, LogSink to) {
-    logLevel = level;
+    logLevel = Handle.given(level, "level");
     sink = to;
     return this;
   }

@@ -91,7 +91,7 @@ public final class SampledLoss {
    * @return this
    */
   public SampledLoss weights(Initializer weights) {
-    this.weights = weights;
+    this.weights = Handle.given(weights, "weights");
     return this;
   }
 
@@ -102,7 +102,7 @@ public final class SampledLoss {
    * @return this
    */
   public SampledLoss biases(Initializer biases) {
-    this.biases = biases;
+    this.biases = Handle.given(biases, "biases");
     return this;
   }
 

@@ -88,7 +88,7 @@ public final class Schedule {
    * @return the schedule
    */
   public static Schedule piecewiseConstant(long[] boundaries, double[] values) {
-    if (values.length != boundaries.length + 1) {
+    if (Handle.given(values, "values").length != Handle.given(boundaries, "boundaries").length + 1) {
       throw new DtgException.InvalidArgument("schedule: " + boundaries.length + " boundaries need one value more, not " + values.length);
     }
     Schedule out = new Schedule(Kind.PIECEWISE_CONSTANT, 0, 0);

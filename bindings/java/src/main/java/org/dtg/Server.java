@@ -21,7 +21,7 @@ public final class Server extends Handle {
    * @param path the new file
    */
   public static void keygen(java.nio.file.Path path) {
-    keygen(path.toString());
+    keygen(Native.path(path, "path"));
   }
 
   /**

@@ -85,7 +85,7 @@ public final class ServerOptions {
    * @return this
    */
   public ServerOptions keyFile(java.nio.file.Path keyFile) {
-    return keyFile(keyFile.toString());
+    return keyFile(Native.path(keyFile, "keyFile"));
   }
 
   /**
@@ -95,7 +95,7 @@ public final class ServerOptions {
    * @return this
    */
   public ServerOptions keyFile(String keyFile) {
-    this.keyFile = keyFile;
+    this.keyFile = Native.notEmpty(keyFile, "keyFile");
     return this;
   }
 
@@ -106,7 +106,7 @@ public final class ServerOptions {
    * @return this
    */
   public ServerOptions security(ClusterSecurity security) {
-    this.security = security;
+    this.security = Handle.given(security, "security");
     return this;
   }
 
@@ -117,7 +117,7 @@ public final class ServerOptions {
    * @return this
    */
   public ServerOptions deviceFilters(String... deviceFilters) {
-    this.deviceFilters = List.of(deviceFilters);
+    this.deviceFilters = Handle.all(deviceFilters, "deviceFilters");
     return this;
   }
 
@@ -162,7 +162,7 @@ public final class ServerOptions {
    * @return this
    */
   public ServerOptions stateDir(java.nio.file.Path stateDir) {
-    return stateDir(stateDir.toString());
+    return stateDir(Native.path(stateDir, "stateDir"));
   }
 
   /**
@@ -173,7 +173,7 @@ public final class ServerOptions {
    * @return this
    */
   public ServerOptions stateDir(String stateDir) {
-    this.stateDir = stateDir;
+    this.stateDir = Native.notEmpty(stateDir, "stateDir");
     return this;
   }
 

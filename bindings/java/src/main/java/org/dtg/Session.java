@@ -16,12 +16,14 @@ import java.util.concurrent.CompletableFuture;
  * }
  * }</pre>
  *
- * <p>{@link #close} ends what is under way with {@link DtgException.Cancelled}, on other threads too, without waiting for it; what {@link
- * #prepare} gave is of no use any more. So close a session after the trainers, coordinators and checkpoints that it was given to. One that is
+ * <p>{@link #close} ends what is under way with {@link DtgException.Cancelled}, on other threads too, without waiting for it; runs that come
+ * later, prepared ones too, throw the same, so a thread that runs in a loop has one thing to catch. (Other methods of a closed session throw
+ * {@link IllegalStateException}, as those of everything that is closed.) So close a session after the trainers, coordinators and checkpoints that it was given to. One that is
  * forgotten, and freed after the garbage collector found it, lets its runs go on to their end.
  */
 public final class Session extends Handle {
   private final boolean lent; // by a trainer, which works on in it
+  private volatile boolean ending; // it is being closed, and refuses runs already
 
   /** A session that C gave. */
   Session(long address) {
@@ -43,6 +45,29 @@ public final class Session extends Handle {
     super.close();
   }
 
+  /** For a run. Who closes a session ends its runs, and those that come too late for that hear of it in the same way. */
+  long holdForRun() {
+    try {
+      return hold();
+    } catch (IllegalStateException e) {
+      throw tooLate();
+    }
+  }
+
+  /** Refuses a run that comes too late, before anything else is looked at. */
+  void mustTakeRuns() {
+    if (isClosed()) throw tooLate();
+  }
+
+  private DtgException tooLate() {
+    return new DtgException.Cancelled("run: " + wasClosed() + "; nothing has run");
+  }
+
+  /** What a run is told that C has refused: that its session was being closed, where that is why. */
+  DtgException refused(DtgException.FailedPrecondition by) {
+    return ending ? tooLate() : by;
+  }
+
   /** Closes a session that was lent. */
   void takeBack() {
     endRuns();
@@ -50,6 +75,7 @@ public final class Session extends Handle {
   }
 
   private void endRuns() {
+    ending = true;
     try {
       stop(Duration.ZERO);
     } catch (DtgException | IllegalStateException e) {
@@ -142,9 +168,11 @@ public final class Session extends Handle {
     long[] ids = Value.ids(targets, "targets");
     RunFuture<Void> out = new RunFuture<>(run -> null);
     CompletionQueue.start(out, (queue, tag) -> {
-      long mine = hold();
+      long mine = holdForRun();
       try {
         return Native.sessionRunRepeatedly(mine, ids, queue, tag);
+      } catch (DtgException.FailedPrecondition e) {
+        throw refused(e);
       } finally {
         drop();
       }
@@ -174,7 +202,7 @@ public final class Session extends Handle {
   public void reset(String... containers) {
     long mine = hold();
     try {
-      Native.sessionReset(mine, new Packet().plain(List.of(containers)).bytes());
+      Native.sessionReset(mine, new Packet().plain(all(containers, "containers")).bytes());
     } finally {
       drop();
     }
@@ -215,7 +243,8 @@ public final class Session extends Handle {
 
   /**
    * The work of this worker is done: waits until that is so of every worker; then the chief tells every task but its own to stop. A worker
-   * that is gone is not waited for; the chief's log names it.
+   * that is gone is waited for, for half a minute, as it may be back, and then no more; the chief's log names it. So every worker should call it
+   * before it exits, not the chief alone: one that exits without it makes the chief wait for that half minute.
    *
    * @param timeout how long; null: the session's default; zero: no time at all
    * @throws DtgException.DeadlineExceeded which names those that work on, or are lost and may come back; nothing was ended then. {@link

@@ -103,7 +103,7 @@ public final class SessionOptions {
    * @return this
    */
   public SessionOptions keyFile(java.nio.file.Path keyFile) {
-    return keyFile(keyFile.toString());
+    return keyFile(Native.path(keyFile, "keyFile"));
   }
 
   /**
@@ -113,7 +113,7 @@ public final class SessionOptions {
    * @return this
    */
   public SessionOptions keyFile(String keyFile) {
-    this.keyFile = keyFile;
+    this.keyFile = Native.notEmpty(keyFile, "keyFile");
     return this;
   }
 
@@ -124,7 +124,7 @@ public final class SessionOptions {
    * @return this
    */
   public SessionOptions security(ClusterSecurity security) {
-    this.security = security;
+    this.security = Handle.given(security, "security");
     return this;
   }
 

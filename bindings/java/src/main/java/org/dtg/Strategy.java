@@ -65,7 +65,7 @@ public final class Strategy extends Handle {
 
   private static long make(Model model, StrategyOptions options) {
     return given(model, "model").build(it -> {
-      long workers = hold(options.group);
+      long workers = hold(given(options, "options").group);
       try {
         return Native.strategyCreate(it, workers, options.packet().bytes());
       } finally {

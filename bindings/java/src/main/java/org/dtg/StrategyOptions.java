@@ -53,8 +53,8 @@ public final class StrategyOptions {
    * @param devices of the replicas: "/device:EMU:0"; PARAMETER_SERVER may leave them out
    */
   public StrategyOptions(Kind kind, String... devices) {
-    this.kind = kind;
-    this.devices = List.of(devices);
+    this.kind = Handle.given(kind, "kind");
+    this.devices = Handle.all(devices, "devices");
   }
 
   /**
@@ -107,7 +107,7 @@ public final class StrategyOptions {
    * @return this
    */
   public StrategyOptions algorithm(Algorithm algorithm) {
-    this.algorithm = algorithm;
+    this.algorithm = Handle.given(algorithm, "algorithm");
     return this;
   }
 

@@ -157,6 +157,10 @@ public final class Tensor extends Handle {
     return fill(allocate(DType.BOOL, orVector(shape, given(values, "values").length)), values, values.length, 'Z');
   }
 
+  private static byte[] bytes(String value) {
+    return Native.whole(value, "ofStrings takes any bytes").getBytes(StandardCharsets.UTF_8);
+  }
+
   /**
    * A tensor of strings, in UTF-8. It never changes.
    *
@@ -166,7 +170,7 @@ public final class Tensor extends Handle {
    */
   public static Tensor of(String[] values, long... shape) {
     byte[][] raw = new byte[given(values, "values").length][];
-    for (int i = 0; i < values.length; i++) raw[i] = given(values[i], "values[" + i + "]").getBytes(StandardCharsets.UTF_8);
+    for (int i = 0; i < values.length; i++) raw[i] = bytes(given(values[i], "values[" + i + "]"));
     return ofStrings(raw, shape);
   }
 
@@ -203,7 +207,7 @@ public final class Tensor extends Handle {
    * @return the tensor
    */
   public static Tensor scalar(String value) {
-    byte[] raw = given(value, "value").getBytes(StandardCharsets.UTF_8);
+    byte[] raw = bytes(given(value, "value"));
     return make(DType.STRING, Native.tensorStrings(new long[0], raw, new long[] {raw.length}));
   }
 
@@ -349,6 +353,22 @@ public final class Tensor extends Handle {
     };
   }
 
+  /** What to do where a type is another than that of the tensor. */
+  static String other(DType has, boolean in) {
+    String how = switch (has) {
+      case F32 -> "toFloats";
+      case F64 -> "toDoubles";
+      case I32, U32 -> "toInts";
+      case I64, U64 -> "toLongs";
+      case I16, U16, F16, BF16 -> "toShorts";
+      case BOOL -> "toBooleans";
+      case STRING -> "toStrings";
+      default -> "toBytes";
+    };
+    if (in) return "; give an array of that type, or make a tensor of the type that the array has";
+    return "; ask for that type (" + how + "), or add a cast to the graph and fetch that";
+  }
+
   private void copy(Object array, int length, char kind, boolean in) {
     describe();
     boolean fits = switch (kind) {
@@ -365,7 +385,7 @@ public final class Tensor extends Handle {
       throw new DtgException.InvalidArgument((in ? "write " : "read ") + array.getClass().getSimpleName() + " of " + length + (in ? " into" : " from")
           + " a tensor of " + dtype().label() + ", shape " + Arrays.toString(shape) + ": "
           + (fits ? "it has " + expected + (kind == 'B' ? " bytes" : " elements") : "its elements are " + dtype().label()
-          + (in ? ", and the array's " : ", and asked for as ") + element(kind)));
+          + (in ? ", and the array's " : ", and asked for as ") + element(kind) + other(dtype(), in)));
     }
     long mine = hold();
     try {
@@ -557,7 +577,7 @@ public final class Tensor extends Handle {
    */
   public byte[] stringBytes(long index) {
     if (dtype() != DType.STRING) {
-      throw new DtgException.InvalidArgument("a string of a tensor of " + dtype().label() + " is asked for");
+      throw new DtgException.InvalidArgument("a string of a tensor of " + dtype().label() + " is asked for" + other(dtype(), false));
     }
     if (index < 0 || index >= count()) throw new DtgException.OutOfRange("string " + index + " of " + count());
     long mine = hold();
@@ -581,7 +601,7 @@ public final class Tensor extends Handle {
 
   private ByteBuffer elements(DType expected) {
     if (dtype() != expected) {
-      throw new DtgException.InvalidArgument("an element of a tensor of " + dtype().label() + " is asked for as " + expected.label());
+      throw new DtgException.InvalidArgument("an element of a tensor of " + dtype().label() + " is asked for as " + expected.label() + other(dtype(), false));
     }
     ByteBuffer mine = elements;
     return mine != null ? mine : map();

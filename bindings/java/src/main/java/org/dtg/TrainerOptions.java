@@ -41,6 +41,7 @@ public final class TrainerOptions {
    * @return this
    */
   public TrainerOptions inputs(int count) {
+    if (count < 0) throw new DtgException.InvalidArgument("inputs is " + count + "; give how many of the feeds are inputs, the first ones, or 0 for one");
     this.inputs = count;
     return this;
   }
@@ -63,6 +64,7 @@ public final class TrainerOptions {
    * @return this
    */
   public TrainerOptions inputNames(String... names) {
+    Handle.all(names, "names");
     this.inputNames = names;
     return this;
   }
@@ -74,6 +76,7 @@ public final class TrainerOptions {
    * @return this
    */
   public TrainerOptions outputNames(String... names) {
+    Handle.all(names, "names");
     this.outputNames = names;
     return this;
   }

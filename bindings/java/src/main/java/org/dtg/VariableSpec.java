@@ -30,7 +30,7 @@ public final class VariableSpec {
    * @return this
    */
   public VariableSpec dtype(DType dtype) {
-    this.dtype = dtype;
+    this.dtype = Handle.given(dtype, "dtype");
     return this;
   }
 
@@ -52,7 +52,7 @@ public final class VariableSpec {
    * @return this
    */
   public VariableSpec initializer(Initializer initializer) {
-    this.initializer = initializer;
+    this.initializer = Handle.given(initializer, "initializer");
     return this;
   }
 
@@ -73,7 +73,7 @@ public final class VariableSpec {
    * @return this
    */
   public VariableSpec aggregation(Aggregation aggregation) {
-    this.aggregation = aggregation;
+    this.aggregation = Handle.given(aggregation, "aggregation");
     return this;
   }
 

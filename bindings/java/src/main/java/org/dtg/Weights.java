@@ -25,7 +25,7 @@ public final class Weights extends Handle {
    * @throws DtgException.DataLoss when it is cut, damaged or no safetensors file
    */
   public static Weights load(java.nio.file.Path path) {
-    return load(path.toString());
+    return load(Native.path(path, "path"));
   }
 
   /**
@@ -46,7 +46,7 @@ public final class Weights extends Handle {
    * @return the weights
    */
   public static Weights load(DtgRuntime runtime, java.nio.file.Path path) {
-    return load(runtime, path.toString());
+    return load(runtime, Native.path(path, "path"));
   }
 
   /**
@@ -71,7 +71,7 @@ public final class Weights extends Handle {
    * @param path the file
    */
   public void save(java.nio.file.Path path) {
-    save(path.toString());
+    save(Native.path(path, "path"));
   }
 
   /**
