@@ -173,6 +173,7 @@ TEST_F(Classes, OtherDataMeanTheSame) {
     OK(dtg_trainer_fit(lab.trainer, others, nullptr, nullptr, nullptr));
     for (dtg_dataset* each : {data, others, swapped, fewer}) dtg_dataset_release(each);
   }
+  (void)lines.end();
 }
 
 // What a fit without a step was refused for says nothing of the model.
