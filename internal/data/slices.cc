@@ -133,7 +133,7 @@ const char* weights_kind(std::string_view text) {
   for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(text[i]);
   if (text[8] != '{' || (text[9] != '"' && text[9] != '}') || length < 2 || length > text.size() - 8) return nullptr;
   return text.substr(8, length).find("\"dtg.graph\"") != text.npos
-             ? "a model that was exported, as model.dtg is: dtg_model_load (of the bindings: load) reads it"
+             ? "a model that was exported, as model.dtg is: dtg_model_load reads it"
              : "a file of safetensors, as weights are kept in: dtg_model_restore_from reads it";
 }
 
