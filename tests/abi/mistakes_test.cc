@@ -455,6 +455,26 @@ TEST_F(Mistakes, TablesAreMixedOnlyWhereTheyMeanTheSame) {
   dtg_dataset_release(same);
 }
 
+// It may have made the same of both.
+TEST_F(Mistakes, BehindAFunctionTablesThatDifferAreToldAndMixed) {
+  Lines lines;
+  dtg_dataset* const first = read("a,b,c,kind\n1,2,3,lily\n4,5,6,rose\n", "kind", nullptr, lines.runtime, 0, 0);
+  dtg_dataset* other = read("a,b,c,kind\n1,2,3,rose\n4,5,6,tulip\n", "kind", nullptr, lines.runtime, 0, 0);
+  const int64_t three = 3;
+  const dtg_component components[] = {{DTG_F32, 1, &three}, {DTG_I64, 0, nullptr}};
+  const dtg_element_fn same = [](void*, dtg_tensor* const* arguments, size_t count, dtg_tensor** results, size_t) -> dtg_error* {
+    for (size_t i = 0; i < count; ++i) results[i] = dtg_tensor_retain(arguments[i]);
+    return nullptr;
+  };
+  OK(dtg_dataset_map_host(other, same, nullptr, nullptr, components, 2));
+  OK(dtg_dataset_concatenate(first, &other, 1));
+  dtg_dataset_release(first);
+  dtg_dataset_release(other);
+  const std::string told = lines.end();
+  EXPECT_EQ(count(told, "data: concatenate data sets: number 1 is another table: \"rose\" of column \"kind\" is 0 in it, and is 1 in"), 1)
+      << told;
+}
+
 // Rows that were left out of any of them are not in the predictions either.
 TEST_F(Mistakes, RowsLeftOutOfAPartAreToldOfTheWhole) {
   dtg_dataset* const first = read(rows_, "kind");
