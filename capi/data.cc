@@ -34,9 +34,36 @@ struct Taken {
   std::optional<Owner::Turn> turn;
 };
 
+// Whether a function stands between the table and the elements, which may have made the same of what differed.
+bool goes_through_function(const DatasetObject& object) {
+  const std::string stages = object.reading.text();
+  return stages.find(", map(") != stages.npos;
+}
+
+// Elements of several tables, one after the other, mean the same only where their columns and names do.
+Status check_meanings(const std::vector<std::unique_ptr<Taken>>& all, const char* what) {
+  const auto knows = [](const auto& taken) { return !taken->held->reading.schema().empty(); };
+  const auto first = std::ranges::find_if(all, knows);
+  for (auto other = first; other != all.end(); ++other) {
+    const std::string why = schemas_differ((*first)->held->reading.schema(), (*other)->held->reading.schema(), true);
+    if (why.empty()) continue;
+    Status differs = invalid_argument(
+        "%s: number %zu is another table: %s the schema of number %zu; read it with that schema (dtg_dataset_schema), or all "
+        "of them with one that has the names of all, so that their numbers mean the same",
+        what, static_cast<size_t>(other - all.begin()), why.c_str(), static_cast<size_t>(first - all.begin()));
+    DatasetObject& object = *all[0]->held;
+    if (!goes_through_function(*(*first)->held) && !goes_through_function(*(*other)->held)) return differs;
+    if (LogSink* const log = object.runtime->seams().log) log->write(LogLevel::warn, "data", differs.message());
+  }
+  return {};
+}
+
+// Whether the elements of several stand in the same components, one after the other.
+enum class Mixes : uint8_t { no, yes };
+
 // fn makes one pipeline of that of `handle` and those of the others, which are given up.
 template <class Fn>
-dtg_error* combine(dtg_dataset* handle, dtg_dataset* const* others, size_t count, const char* what, Fn&& fn) {
+dtg_error* combine(dtg_dataset* handle, dtg_dataset* const* others, size_t count, const char* what, Mixes mixes, Fn&& fn) {
   return guard([&]() -> Status {
     DTG_TRY(require_array(others, count, "others"));
     std::vector<std::unique_ptr<Taken>> all;
@@ -48,6 +75,7 @@ dtg_error* combine(dtg_dataset* handle, dtg_dataset* const* others, size_t count
       all.push_back(std::make_unique<Taken>(next));
       DTG_TRY(all.back()->check(what));
     }
+    if (mixes == Mixes::yes) DTG_TRY(check_meanings(all, what));
     DatasetObject& object = *all[0]->held;
     std::vector<Ref<Runtime>> lent = object.lent;
     std::vector<DatasetPtr> parts(all.size());
@@ -58,7 +86,10 @@ dtg_error* combine(dtg_dataset* handle, dtg_dataset* const* others, size_t count
     const Status part_of = failed_precondition("the data set is a part of another one now, which was made of it: %s", what);
     object.lent = std::move(lent);
     for (size_t i = 0; i < all.size(); ++i) parts[i] = all[i]->held->reading.take();
-    for (size_t i = 1; i < all.size(); ++i) static_cast<void>(all[i]->held->give_up(part_of));
+    for (size_t i = 1; i < all.size(); ++i) {
+      object.left_out.join(all[i]->held->left_out);
+      static_cast<void>(all[i]->held->give_up(part_of));
+    }
     auto made = fn(std::move(parts));
     if (!made.ok()) return object.give_up(made.status());
     object.reading.put(made.take());
@@ -305,14 +336,15 @@ dtg_error* dtg_dataset_prefetch(dtg_dataset* dataset, int64_t count) noexcept {
 }
 
 dtg_error* dtg_dataset_zip(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others) noexcept {
-  return combine(dataset, others, num_others, "zip data sets", [](std::vector<DatasetPtr> parts) { return make_zip(std::move(parts)); });
+  return combine(dataset, others, num_others, "zip data sets", Mixes::no,
+                 [](std::vector<DatasetPtr> parts) { return make_zip(std::move(parts)); });
 }
 dtg_error* dtg_dataset_concatenate(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others) noexcept {
-  return combine(dataset, others, num_others, "concatenate data sets",
+  return combine(dataset, others, num_others, "concatenate data sets", Mixes::yes,
                  [](std::vector<DatasetPtr> parts) { return make_concatenate(std::move(parts)); });
 }
 dtg_error* dtg_dataset_interleave(dtg_dataset* dataset, dtg_dataset* const* others, size_t num_others, int64_t block) noexcept {
-  return combine(dataset, others, num_others, "interleave data sets",
+  return combine(dataset, others, num_others, "interleave data sets", Mixes::yes,
                  [&](std::vector<DatasetPtr> parts) { return make_interleave(std::move(parts), block); });
 }
 

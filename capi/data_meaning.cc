@@ -113,4 +113,10 @@ Status check_use(const ModelObject& model, const DatasetObject& data, Use use, c
   return {};
 }
 
+void tell_dropped(const ModelObject& model, const DatasetObject& data, Use use) {
+  const bool predicts = use == Use::predict;
+  const std::string dropped = data.reading.tell_dropped(predicts ? "have no prediction" : "count for nothing");
+  if (!dropped.empty()) warn(model, "trainer", (predicts ? "predict: " : "evaluate: ") + dropped);
+}
+
 }  // namespace dtg::capi

@@ -19,5 +19,7 @@ void drop_schema(ModelObject& model);
 enum class Use : uint8_t { evaluate, predict };
 // Other data, for that. `trained` are the stages of the data trained on last; empty: nobody knows.
 Status check_use(const ModelObject& model, const DatasetObject& data, Use use, const std::string& trained);
+// Once all of them are read: that batches have dropped some.
+void tell_dropped(const ModelObject& model, const DatasetObject& data, Use use);
 
 }  // namespace dtg::capi

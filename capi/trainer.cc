@@ -396,6 +396,7 @@ Status evaluate(TrainerObject& object, DatasetObject& data, int64_t steps, Cance
   DTG_TRY(reading(&data, [&] { return object.trainer->evaluate(data.reading, steps, cancellation, "", object.values, ill); }));
   LogSink* const log = object.model->graph->runtime->seams().log;
   if (!ill.empty() && log) log->write(LogLevel::warn, "trainer", "evaluate: " + ill);
+  if (steps == 0) tell_dropped(*object.model, data, Use::evaluate);
   answer = DTG_FIT_EVENT_INIT;
   answer.struct_size = out->struct_size;
   answer.kind = DTG_FIT_VALIDATION;
@@ -434,6 +435,7 @@ Status predict(TrainerObject& object, DatasetObject& data, Cancellation* cancell
   DTG_TRY(make_ready(object, data, Use::predict));
   return reading(&data, [&]() -> Status {
     DTG_ASSIGN(std::vector<Tensor> joined, object.trainer->predict(data.reading, cancellation));
+    tell_dropped(*object.model, data, Use::predict);
     return give_outputs(std::move(joined), outputs);
   });
 }

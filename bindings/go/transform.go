@@ -157,8 +157,8 @@ func (d *Dataset) Zip(others ...*Dataset) *Dataset {
 	})
 }
 
-// Concatenate is the elements of the others after its own; components must be of equal number and types. The others become a part, as in
-// Zip. Semantics: Dataset.concatenate.
+// Concatenate is the elements of the others after its own; components must be of equal number and types, and tables mean the
+// same by their names and columns: read the second by the Schema of the first. The others become a part, as in Zip. Semantics: Dataset.concatenate.
 func (d *Dataset) Concatenate(others ...*Dataset) *Dataset {
 	return d.combine(others, func(p *C.dtg_dataset, all **C.dtg_dataset, count C.size_t) *C.dtg_error {
 		return C.dtg_dataset_concatenate(p, all, count)

@@ -71,6 +71,7 @@ class Batch final : public Dataset {
     return batches;
   }
   int64_t dropped_all() const override { return remainder_.all(); }
+  int64_t dropped() const override { return remainder_.last(); }
   Dataset* source() const override { return source_.get(); }
   int batch_rank() const override { return source_->batch_rank() + 1; }
   std::string stage() const override { return "batch(" + std::to_string(size_) + (drop_remainder_ ? ", whole)" : ")"); }

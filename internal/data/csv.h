@@ -95,6 +95,13 @@ struct LeftOut {
     ++count;
     if (reasons.size() < kReasonsMax) reasons.push_back(why());
   }
+  // Of a second source of the same elements.
+  void join(const LeftOut& other) {
+    count += other.count;
+    for (const std::string& reason : other.reasons) {
+      if (reasons.size() < kReasonsMax) reasons.push_back(reason);
+    }
+  }
 };
 
 struct CsvTable {
@@ -128,6 +135,8 @@ std::string csv_schema_text(const CsvTable& table, const std::string& label);
 std::vector<std::string> label_names(std::string_view schema);
 // The columns that are features beside it; empty: none are told.
 std::vector<std::string> feature_names(std::string_view schema);
+// The columns of a table that was read without a label, each a component of its own; empty: it has one, or the text is no schema.
+std::vector<std::string> columns_apart(std::string_view schema);
 // How another schema means something else by the same numbers, as the end of a sentence; empty: it does not, or one is no schema. Data of
 // another number of features may have become the same by a function, and are not looked at. `with_label`: another label is another meaning.
 std::string schemas_differ(std::string_view known, std::string_view other, bool with_label = false);

@@ -134,6 +134,15 @@ std::string shape_differs(const CsvRule& known, const CsvRule& other) {
                 dims_text(*known.shape).c_str());
 }
 
+// Of one column that has names in one of the two: its numbers are places among them there, and themselves here.
+std::string kind_differs(const CsvRule& known, const CsvRule& other) {
+  if (!known.kind || !other.kind || *known.kind == *other.kind) return "";
+  if (*known.kind != CsvKind::category && *other.kind != CsvKind::category) return "";
+  const auto held = [](CsvKind kind) { return kind == CsvKind::category ? "names" : "numbers"; };
+  return format("column %s holds %s (kind \"%s\") in it, and %s (kind \"%s\") in", quoted(known.name).c_str(), held(*other.kind),
+                kKinds[static_cast<int>(*other.kind)], held(*known.kind), kKinds[static_cast<int>(*known.kind)]);
+}
+
 // What one column was in other data, and is now; empty: the same.
 std::string column_differs(const CsvRule& before, const CsvRule& now, size_t place) {
   const auto column = [&](const char* what) { return format("column %zu, \"%.100s\", %s", place + 1, now.name.c_str(), what); };
@@ -188,6 +197,12 @@ std::vector<std::string> feature_names(std::string_view schema) {
   return features_of(read, "");
 }
 
+std::vector<std::string> columns_apart(std::string_view schema) {
+  CsvOptions read;
+  if (!read_csv_schema(schema, read).ok() || !read.label.empty()) return {};
+  return read.columns;
+}
+
 std::string schemas_differ(std::string_view known, std::string_view other, bool with_label) {
   CsvOptions ours, theirs;
   if (known == other || known.empty() || other.empty()) return "";
@@ -196,6 +211,7 @@ std::string schemas_differ(std::string_view known, std::string_view other, bool 
     const CsvRule* const same = rule_of(ours, rule.name);
     if (!same) continue;
     if (std::string why = shape_differs(*same, rule); !why.empty()) return why;
+    if (std::string why = kind_differs(*same, rule); !why.empty()) return why;
     if (!same->names || !rule.names) continue;
     if (std::string why = names_differ(*same, rule); !why.empty()) return why;
   }

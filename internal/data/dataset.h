@@ -81,6 +81,8 @@ class Dataset {
   virtual void set_epoch(int64_t) {}
   // How many elements this stage got since the last restart, where it has handed out nothing because they were too few for a batch.
   virtual int64_t dropped_all() const { return 0; }
+  // How many elements at the end of the data are in none of its batches, as they were too few for a whole one.
+  virtual int64_t dropped() const { return 0; }
 
  protected:
   Dataset() = default;

@@ -82,6 +82,20 @@ std::string Reading::why_nothing() const {
   return "";
 }
 
+std::string Reading::tell_dropped(const char* what) const {
+  int64_t dropped = 0;
+  std::string batch;
+  if (!data_ || at_.elements == 0) return "";
+  for (const Dataset* stage : stages_of(*data_)) {
+    if (stage->dropped() > 0 && dropped == 0) batch = stage->stage();
+    dropped += stage->dropped();
+  }
+  if (dropped == 0) return "";
+  return format("%lld row%s of the data %s: %s hands out whole batches only, and %s too few for one; let it keep the remainder, by "
+                "batch(n, false)",
+                static_cast<long long>(dropped), dropped == 1 ? "" : "s", what, batch.c_str(), dropped == 1 ? "it was" : "they were");
+}
+
 Status Reading::no_elements(const char* attempted) const {
   return failed_precondition("%s: the data set has no elements%s", attempted, why_nothing().c_str());
 }

@@ -45,6 +45,9 @@ class Reading {
   // At the end of the data, where it has handed out nothing: which batch has dropped all there was, to be said after a colon; empty: there
   // was nothing, or nobody knows.
   std::string why_nothing() const;
+  // At the end of the data, where it has handed out something: how many elements batches have dropped, and which, to be said after a colon
+  // of `what` happened to them. Empty: none.
+  std::string tell_dropped(const char* what) const;
   Status no_elements(const char* attempted) const;
 
   // FAILED_PRECONDITION for one that was made longer after elements had been handed out.

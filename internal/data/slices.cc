@@ -126,6 +126,48 @@ void tell_lost_labels(const CsvColumn& label, const CsvOptions& options, const s
              Json(label.name.substr(0, 100)).text().c_str()));
 }
 
+// Files of safetensors begin with the length of a header of JSON, in 8 bytes.
+const char* weights_kind(std::string_view text) {
+  uint64_t length = 0;
+  if (text.size() < 10) return nullptr;
+  for (size_t i = 8; i-- > 0;) length = length << 8 | static_cast<unsigned char>(text[i]);
+  if (text[8] != '{' || (text[9] != '"' && text[9] != '}') || length < 2 || length > text.size() - 8) return nullptr;
+  return text.substr(8, length).find("\"dtg.graph\"") != text.npos
+             ? "a model that was exported, as model.dtg is: dtg_model_load reads it"
+             : "a file of safetensors, as weights are kept in: dtg_model_restore_from reads it";
+}
+
+// What a file is that is known by its first bytes, and what to do; null: not known.
+const char* binary_kind(std::string_view text) {
+  static constexpr std::pair<std::string_view, const char*> kKinds[] = {
+      {"\x93NUMPY", "an array of NumPy: dtg_dataset_npy reads it"},
+      {"PAR1\x15", "a Parquet file: save the table as CSV, or hand it over as an Arrow stream (dtg_dataset_arrow)"},
+      {std::string_view("ARROW1\0", 7), "an Arrow file: hand it over as an Arrow stream (dtg_dataset_arrow)"},
+      {"\xff\xff\xff\xff", "an Arrow stream in a file: hand it over as an Arrow stream (dtg_dataset_arrow)"},
+      {"\x89HDF", "an HDF5 file: save the table as CSV, or its arrays as .npy"},
+      {"SQLite format 3", "a database of SQLite: save the table as CSV"},
+      {"\xd0\xcf\x11\xe0", "a file of an old spreadsheet: save the table as CSV"},
+      {"%PDF", "a PDF: save the table as CSV"},
+      {"\x89PNG", "an image: give the file with the table"},
+      {"\xff\xd8\xff", "an image: give the file with the table"},
+      {"\x7f"
+       "ELF",
+       "a program: give the file with the table"}};
+  for (const auto& [begin, what] : kKinds) {
+    if (text.starts_with(begin)) return what;
+  }
+  return weights_kind(text);
+}
+
+// Every other byte is 0, as of ASCII in UTF-16.
+bool is_wide(std::string_view text) {
+  if (text.size() < 2) return false;
+  for (size_t i = 0; i + 1 < text.size(); i += 2) {
+    if ((text[i] == '\0') == (text[i + 1] == '\0') || (text[i] == '\0') != (text[0] == '\0')) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 CsvMissing CsvOptions::missing_of(const std::string& column, const CsvRule* rule) const {
@@ -175,9 +217,15 @@ Status check_once(const std::string& from, std::span<const std::string> columns)
 }
 
 Status check_is_text(std::string_view text, const std::string& path) {
+  if (const char* const what = binary_kind(text))
+    return invalid_argument("read \"%s\": it is no text of a table, but %s", path.c_str(), what);
   const bool marked = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
-  if (marked || text.substr(0, 4).find('\0') != text.npos)
+  if (marked || is_wide(text.substr(0, 4)))
     return invalid_argument("read \"%s\": it is UTF-16 by its first bytes; save it as UTF-8", path.c_str());
+  if (const size_t zero = text.substr(0, 64).find('\0'); zero != text.npos)
+    return invalid_argument(
+        "read \"%s\": byte %zu of it is 0, so it is a binary file, and no text of a table; give the file with the table", path.c_str(),
+        zero + 1);
   if (text.starts_with("PK\x03\x04"))
     return data_loss("read \"%s\": it is a zip file, as those of spreadsheets are; save the table as text", path.c_str());
   return {};

@@ -29,6 +29,8 @@ class Remainder {
   void left(size_t elements) {
     if (elements > 0) left_.store(static_cast<int64_t>(elements), std::memory_order_relaxed);
   }
+  // At the end of the data, whatever came before.
+  int64_t last() const { return left_.load(std::memory_order_relaxed); }
   int64_t all() const { return any_.load(std::memory_order_relaxed) ? 0 : left_.load(std::memory_order_relaxed); }
 
  private:

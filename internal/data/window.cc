@@ -138,6 +138,7 @@ class PaddedBatch final : public Stacking {
     else remainder_.left(static_cast<size_t>(passed));
     return batches;
   }
+  int64_t dropped() const override { return remainder_.last(); }
   std::string stage() const override {
     return format("padded_batch(%lld, %.17g%s)", ll(size_), padding_, drop_remainder_ ? ", whole" : "");
   }
@@ -187,6 +188,7 @@ class Buckets final : public Stacking {
     remainder_.left(left);
     return false;
   }
+  int64_t dropped() const override { return remainder_.last(); }
   std::string stage() const override {
     std::string text = format("buckets(%zu, %.17g%s", options_.component, options_.padding, options_.drop_remainder ? ", whole" : "");
     for (const int64_t boundary : options_.boundaries) text += ", " + std::to_string(boundary);

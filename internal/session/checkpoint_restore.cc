@@ -247,6 +247,7 @@ Result<bool> Checkpoints::rewind(Restored& restored) {
   DTG_TRY(claim());
   DTG_ASSIGN(const std::vector<FoundSet> sets, directory_.list());
   if (sets.empty()) return false;
+  if (companion_) DTG_TRY(companion_->meet(sets[0].id));
   DTG_ASSIGN(restored, restore(nullptr));
   return true;
 }

@@ -50,6 +50,8 @@ class Checkpoints final : public RefCounted {
    public:
     // The values are being taken: adds what belongs to them, tensors under the role of data.
     virtual Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) = 0;
+    // Sets are there, this the newest of them; an error ends a rewind before one is read, be they of this model or not.
+    virtual Status meet(const SetId&) { return {}; }
     // A set was read, all of it, and what it holds is about to be assigned; an error ends that before it begins.
     virtual Status put(const RestoredSet& set) = 0;
 

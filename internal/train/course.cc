@@ -244,6 +244,11 @@ Result<Course::Event> Course::validate() {
     warn("validation: " + ill +
          "; while a \"val_\" value is NaN nothing is decided by it: neither early stopping nor a plateau counts the epoch");
   told_ill_ = !ill.empty();
+  if (options_.validation_steps == 0 && !told_dropped_) {
+    const std::string dropped = validation_.reading->tell_dropped("count for nothing");
+    told_dropped_ = !dropped.empty();
+    if (told_dropped_) warn("validation: " + dropped);
+  }
   validation_ns_ += clock_.monotonic_ns() - began_ns;
   stage_ = Stage::rate;
   return event(Kind::validation);

@@ -109,6 +109,7 @@ class Course final : private Checkpoints::Companion {
   void show(const Event& event);
   Status count_steps();
   Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) override;
+  Status meet(const SetId& newest) override;
   Status put(const RestoredSet& set) override;
   void put_best(const Json& state);
   void put_stopping(const RestoredSet& set, const Json& state, const std::string& why);
@@ -179,7 +180,8 @@ class Course final : private Checkpoints::Companion {
   // Of the epoch, in this process: waiting for elements, steps, validation, and writing checkpoints and the best weights.
   int64_t data_ns_ = 0, compute_ns_ = 0, validation_ns_ = 0, files_ns_ = 0;
   Json::Array times_;
-  bool told_ill_ = false;  // that the loss of the last validation was NaN
+  bool told_dropped_ = false;  // that a validation was not of all its data
+  bool told_ill_ = false;      // that the loss of the last validation was NaN
   Element element_;
   Record step_values_, values_;
   Json::Array history_;

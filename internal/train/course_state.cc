@@ -109,11 +109,13 @@ Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
   return {};
 }
 
+Status Course::meet(const SetId& newest) {
+  if (!options_.fresh) return {};
+  return already_exists("fit: \"%s\" has a training already, which stands at step %lld; go on with it, or give the fit another directory",
+                        options_.directory.c_str(), static_cast<long long>(newest.step));
+}
+
 Status Course::put(const RestoredSet& set) {
-  if (options_.fresh) {
-    return already_exists("training stands at step %lld there; go on with it, or give the fit another directory",
-                          static_cast<long long>(set.manifest.id.step));
-  }
   const auto found = std::ranges::find(set.manifest.metadata, kState, &std::pair<std::string, std::string>::first);
   if (found == set.manifest.metadata.end()) {
     return failed_precondition("fit: the checkpoint was not saved by a fit; restore it and give the fit a directory of its own");

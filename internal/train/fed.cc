@@ -20,17 +20,34 @@ bool agree(const PartialShape& a, const PartialShape& b) {
   return true;
 }
 
+std::string names_of(const std::vector<std::string>& columns) {
+  std::string names;
+  for (size_t i = 0; i < columns.size() && i < 12; ++i) names += (i > 0 ? ", " : "") + quoted(columns[i], 60);
+  return names + (columns.size() > 12 ? ", ..." : "");
+}
+
+// Of a table that was read without a label, where it happens to have as many columns as are fed; empty: it is none.
+std::string apart_advice(const Reading& data) {
+  const std::vector<std::string> columns = columns_apart(data.schema());
+  if (columns.empty() || columns.size() != data.data().spec().size()) return "";
+  return format(
+      "the table was read without a label, so each of its %zu columns, %s, is a component of its own: name the column of the label by the "
+      "option `label`, or read by the schema of training, and the others are one component of float32",
+      columns.size(), names_of(columns).c_str());
+}
+
 // What to do about a component of another shape than its feed.
 std::string shape_advice(const Reading& data, const PartialShape& has, const PartialShape& fed, size_t component) {
-  if (has.rank() + 1 == fed.rank()) return "a batch has one dimension more: add batch() to the data set";
+  if (std::string apart = apart_advice(data); !apart.empty()) return apart;
+  if (has.rank() + 1 == fed.rank() && data.data().batch_rank() == 0) return "a batch has one dimension more: add batch() to the data set";
+  if (has.rank() == fed.rank() + 1 && data.data().batch_rank() > 1)
+    return "the data set is batched twice, its stages are " + data.text() + ": leave one of the batches out";
   const std::vector<std::string> features = component == 0 ? feature_names(data.schema()) : std::vector<std::string>();
   if (features.empty()) return "make the placeholder of the shape of the data, or read other data";
-  std::string names;
-  for (size_t i = 0; i < features.size() && i < 12; ++i) names += (i > 0 ? ", " : "") + quoted(features[i], 60);
   return format(
-      "its features are the %zu columns %s%s: read the columns that the model is made for, by the option `columns` or by the schema "
+      "its features are the %zu columns %s: read the columns that the model is made for, by the option `columns` or by the schema "
       "of training, or make the model for these",
-      features.size(), names.c_str(), features.size() > 12 ? ", ..." : "");
+      features.size(), names_of(features).c_str());
 }
 
 }  // namespace
@@ -52,8 +69,11 @@ Status Trainer::check_data(const Reading& data, const char* what, size_t needed)
   for (size_t i = 0; i < needed; ++i) {
     const ValueInfo& info = graph.info(options_.feeds[i]);
     if (spec[i].dtype != info.dtype) {
-      return invalid_argument("%s: component %zu of the data set is %s, and \"%s\" which it is fed to is %s; cast or scale the data set",
-                              what, i, dtype_name(spec[i].dtype), graph.value_name(options_.feeds[i]).c_str(), dtype_name(info.dtype));
+      // Of the right shape it is one column that is meant.
+      const std::string apart = agree(spec[i].shape, info.shape) ? "" : apart_advice(data);
+      return invalid_argument("%s: component %zu of the data set is %s, and \"%s\" which it is fed to is %s; %s", what, i,
+                              dtype_name(spec[i].dtype), graph.value_name(options_.feeds[i]).c_str(), dtype_name(info.dtype),
+                              apart.empty() ? "cast or scale the data set" : apart.c_str());
     }
     if (agree(spec[i].shape, info.shape)) continue;
     return invalid_argument("%s: component %zu of the data set is %s%s, and \"%s\" which it is fed to is %s%s; %s", what, i,

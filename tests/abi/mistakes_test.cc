@@ -419,4 +419,150 @@ TEST_F(Mistakes, OtherStagesThanInTrainingAreTold) {
   EXPECT_EQ(count(told, "evaluate: the data trained on went through normalize(0, "), 1) << told;
 }
 
+// Of two tables that become one: names with other numbers, columns in another order, names where the other has numbers.
+TEST_F(Mistakes, TablesAreMixedOnlyWhereTheyMeanTheSame) {
+  const std::string three = "a,b,c,kind\n1,2,3,lily\n4,5,6,rose\n7,8,9,tulip\n";
+  const std::pair<const char*, const char*> others[] = {
+      {"a,b,c,kind\n1,2,3,rose\n4,5,6,tulip\n",
+       "number 1 is another table: \"rose\" of column \"kind\" is 0 in it, and is 1 in the schema of number 0; read it with that schema"},
+      {"b,a,c,kind\n1,2,3,lily\n4,5,6,rose\n", "column \"b\" stands in it where \"a\" stands in the schema of number 0"},
+      {"a,b,c,kind\n1,2,3,0\n4,5,6,1\n",
+       "column \"kind\" holds numbers (kind \"whole\") in it, and names (kind \"names\") in the schema of number 0"}};
+  dtg_dataset* const first = read(three, "kind", nullptr, nullptr, 0, 0);
+  for (const auto& [text, difference] : others) {
+    dtg_dataset* other = read(text, "kind", nullptr, nullptr, 0, 0);
+    for (const bool turns : {false, true}) {
+      dtg_error* const error = turns ? dtg_dataset_interleave(first, &other, 1, 1) : dtg_dataset_concatenate(first, &other, 1);
+      const std::string why = refused(error, DTG_INVALID_ARGUMENT, difference);
+      EXPECT_TRUE(has(why, turns ? "interleave data sets: " : "concatenate data sets: ") && has(why, difference)) << why;
+    }
+    OK(dtg_dataset_restart(other));  // as it was
+    dtg_dataset_release(other);
+  }
+  dtg_string* schema = nullptr;
+  OK(dtg_dataset_schema(first, &schema));
+  dtg_dataset* same = read(others[0].first, nullptr, dtg_string_data(schema, nullptr), nullptr, 0, 0);
+  OK(dtg_dataset_concatenate(first, &same, 1));
+  OK(dtg_dataset_batch(first, 5, 0));
+  dtg_tensor* tensors[2] = {};
+  int32_t more = 0;
+  OK(dtg_dataset_next(first, tensors, 2, &more));
+  const auto* const labels = static_cast<const int64_t*>(dtg_tensor_data(tensors[1], nullptr));
+  EXPECT_EQ(std::vector<int64_t>(labels, labels + 5), (std::vector<int64_t>{0, 1, 2, 1, 2}));
+  for (dtg_tensor* each : tensors) dtg_tensor_release(each);
+  dtg_string_release(schema);
+  dtg_dataset_release(first);
+  dtg_dataset_release(same);
+}
+
+// It may have made the same of both.
+TEST_F(Mistakes, BehindAFunctionTablesThatDifferAreToldAndMixed) {
+  Lines lines;
+  dtg_dataset* const first = read("a,b,c,kind\n1,2,3,lily\n4,5,6,rose\n", "kind", nullptr, lines.runtime, 0, 0);
+  dtg_dataset* other = read("a,b,c,kind\n1,2,3,rose\n4,5,6,tulip\n", "kind", nullptr, lines.runtime, 0, 0);
+  const int64_t three = 3;
+  const dtg_component components[] = {{DTG_F32, 1, &three}, {DTG_I64, 0, nullptr}};
+  const dtg_element_fn same = [](void*, dtg_tensor* const* arguments, size_t count, dtg_tensor** results, size_t) -> dtg_error* {
+    for (size_t i = 0; i < count; ++i) results[i] = dtg_tensor_retain(arguments[i]);
+    return nullptr;
+  };
+  OK(dtg_dataset_map_host(other, same, nullptr, nullptr, components, 2));
+  OK(dtg_dataset_concatenate(first, &other, 1));
+  dtg_dataset_release(first);
+  dtg_dataset_release(other);
+  const std::string told = lines.end();
+  EXPECT_EQ(count(told, "data: concatenate data sets: number 1 is another table: \"rose\" of column \"kind\" is 0 in it, and is 1 in"), 1)
+      << told;
+}
+
+// Rows that were left out of any of them are not in the predictions either.
+TEST_F(Mistakes, RowsLeftOutOfAPartAreToldOfTheWhole) {
+  dtg_dataset* const first = read(rows_, "kind");
+  dtg_dataset* other = read("a,b,c,kind\n1,2,3,0\n,5,6,1\n7,8,9,0\n", "kind", nullptr, nullptr, DTG_MISSING_DROP);
+  OK(dtg_dataset_concatenate(first, &other, 1));
+  int64_t count = 0;
+  OK(dtg_dataset_bad_rows(first, &count, nullptr));
+  EXPECT_EQ(count, 1);
+  dtg_dataset_release(first);
+  dtg_dataset_release(other);
+}
+
+TEST_F(Mistakes, NamesAreNoNumbers) {
+  const std::string named = "a,b,c,kind\n1,2,3,dog\n4,5,6,cat\n", numbered = "a,b,c,kind\n1,2,3,0\n4,5,6,1\n";
+  const std::string by_name = "a,b,c,kind\nx,2,3,0\ny,5,6,1\n";
+  const std::tuple<std::string, std::string, const char*> pairs[] = {
+      {named, numbered, "column \"kind\" holds numbers (kind \"whole\") in it, and names (kind \"names\") in the schema"},
+      {numbered, named, "column \"kind\" holds names (kind \"names\") in it, and numbers (kind \"whole\") in the schema"},
+      {by_name, numbered, "column \"a\" holds numbers (kind \"real\") in it, and names (kind \"names\") in the schema"},
+      {numbered, by_name, "column \"a\" holds names (kind \"names\") in it, and numbers (kind \"real\") in the schema"}};
+  for (const auto& [trained, other, difference] : pairs) {
+    Lab lab;
+    dtg_dataset *const data = read(trained, "kind"), *const wrong = read(other, "kind");
+    std::string why = refused(dtg_trainer_fit(lab.trainer, data, wrong, nullptr, nullptr), DTG_INVALID_ARGUMENT, difference);
+    EXPECT_TRUE(has(why, "fit, data to validate with: ") && has(why, difference)) << why;
+    OK(dtg_trainer_fit(lab.trainer, data, nullptr, nullptr, nullptr));
+    dtg_fit_event event = DTG_FIT_EVENT_INIT;
+    why = refused(dtg_trainer_evaluate(lab.trainer, wrong, 0, nullptr, &event), DTG_INVALID_ARGUMENT, difference);
+    EXPECT_TRUE(has(why, "evaluate: ") && has(why, difference)) << why;
+    dtg_tensor* scores = nullptr;
+    why = refused(dtg_trainer_predict(lab.trainer, wrong, nullptr, &scores, 1), DTG_INVALID_ARGUMENT, difference);
+    EXPECT_TRUE(has(why, "predict: ") && has(why, difference)) << why;
+    dtg_dataset_release(data);
+    dtg_dataset_release(wrong);
+  }
+}
+
+// By the batch this time, and not where the data were read.
+TEST_F(Mistakes, RowsTooFewForABatchAreToldWherePredictionsAreFewer) {
+  Lines lines;
+  {
+    Lab lab(true, nullptr, DTG_OK, false, 0.05f, lines.runtime);
+    dtg_tensor* scores = nullptr;
+    dtg_fit_event event = DTG_FIT_EVENT_INIT;
+    for (const int32_t whole : {0, 1}) {
+      dtg_dataset *const data = read(rows_, "kind", nullptr, nullptr, 0, 0), *const tested = read(rows_, "kind", nullptr, nullptr, 0, 0);
+      for (dtg_dataset* each : {data, tested}) OK(dtg_dataset_batch(each, 3, whole));
+      OK(dtg_dataset_prefetch(data, 2));
+      OK(dtg_trainer_predict(lab.trainer, data, nullptr, &scores, 1));
+      EXPECT_EQ(dtg_tensor_dim(scores, 0), whole ? 3 : 4);
+      dtg_tensor_release(scores);
+      OK(dtg_trainer_evaluate(lab.trainer, data, 0, nullptr, &event));
+      OK(dtg_trainer_evaluate(lab.trainer, data, 1, nullptr, &event));  // all that was asked for
+      dtg_fit how = DTG_FIT_INIT;
+      how.epochs = 3;
+      OK(dtg_trainer_fit(lab.trainer, data, tested, &how, nullptr));
+      for (dtg_dataset* each : {data, tested}) dtg_dataset_release(each);
+    }
+  }
+  const std::string told = lines.end(), why = ": batch(3, whole) hands out whole batches only, and it was too few for one; let it keep the "
+                                              "remainder, by batch(n, false)\n";
+  EXPECT_EQ(count(told, ("trainer: predict: 1 row of the data have no prediction" + why).c_str()), 1) << told;
+  EXPECT_EQ(count(told, ("trainer: evaluate: 1 row of the data count for nothing" + why).c_str()), 1) << told;
+  EXPECT_EQ(count(told, ("fit: validation: 1 row of the data count for nothing" + why).c_str()), 1) << told;
+}
+
+TEST_F(Mistakes, WhatIsWrongWithTheShapeOfATableIsTold) {
+  Lab lab;
+  const auto fit = [&](dtg_dataset* data) {
+    const std::string why = refused(dtg_trainer_begin(lab.trainer, data, nullptr, nullptr), DTG_INVALID_ARGUMENT, "another shape");
+    dtg_dataset_release(data);
+    return why;
+  };
+  for (const char* const text : {"a,kind\n1.5,0\n2.5,1\n", "a,kind\n1,0\n2,1\n"}) {
+    for (const int64_t batch : {0, 2}) {
+      const std::string why = fit(read(text, nullptr, nullptr, nullptr, 0, batch));
+      EXPECT_TRUE(has(why,
+                      "the table was read without a label, so each of its 2 columns, \"a\", \"kind\", is a component of its own: name the "
+                      "column of the label by the option `label`, or read by the schema of training"))
+          << why;
+      EXPECT_FALSE(has(why, "add batch()")) << why;
+    }
+  }
+  dtg_dataset* const twice = read(rows_, "kind");
+  OK(dtg_dataset_batch(twice, 4, 0));
+  const std::string why = fit(twice);
+  EXPECT_TRUE(has(why, "the data set is batched twice, its stages are ") && has(why, ", batch(2), batch(4): leave one of the batches out"))
+      << why;
+}
+
 }  // namespace

@@ -243,4 +243,44 @@ TEST_F(TrainerData, TextsThatBecomeNumbersAreTold) {
   EXPECT_TRUE(has(told, "\"city\" (2), \"kind\" (2)\n")) << told;
 }
 
+// Of the options, not of the weights: what is there is not even read.
+TEST_F(TrainerData, AFreshFitIsRefusedWhereAnotherModelHasTrained) {
+  dtg_fit how = DTG_FIT_INIT;
+  how.directory = run_.c_str();
+  Lab lab;
+  OK(dtg_trainer_fit(lab.trainer, lab.train, nullptr, &how, nullptr));
+  Lab other(false);
+  dtg_dense more = DTG_DENSE_INIT;
+  more.units = 2;
+  dtg_value layer;
+  OK(dtg_nn_dense(other.model, other.logits, &more, &layer));
+  dtg_trainer_options what = other.what();
+  dtg_trainer* trainer = nullptr;
+  OK(dtg_trainer_create(other.model, &what, &trainer));
+  how.fresh = 1;
+  std::string why = refused(dtg_trainer_begin(trainer, other.train, nullptr, &how), DTG_ALREADY_EXISTS, "a training");
+  EXPECT_TRUE(has(why, "has a training already, which stands at step 3; go on with it, or give the fit another directory")) << why;
+  how.fresh = 0;
+  why = refused(dtg_trainer_begin(trainer, other.train, nullptr, &how), DTG_FAILED_PRECONDITION, "of another model");
+  EXPECT_TRUE(has(why, "it is not of this model")) << why;
+  dtg_trainer_release(trainer);
+}
+
+TEST_F(TrainerData, AModelIsNoTable) {
+  Lab lab;
+  dtg_fit how = DTG_FIT_INIT;
+  how.directory = run_.c_str();
+  OK(dtg_trainer_fit(lab.trainer, lab.train, nullptr, &how, nullptr));
+  const std::pair<const char*, const char*> files[] = {{"/model.dtg", "but a model that was exported, as model.dtg is"},
+                                                       {"/model.safetensors", "but a file of safetensors, as weights are kept in"}};
+  for (const auto& [name, what] : files) {
+    const std::string path = run_ + name;
+    dtg_dataset* data = nullptr;
+    std::string why = refused(dtg_dataset_csv(nullptr, path.c_str(), DTG_STRLEN, nullptr, &data), DTG_INVALID_ARGUMENT, name);
+    EXPECT_TRUE(has(why, what)) << why;
+    why = refused(dtg_dataset_json_lines(nullptr, path.c_str(), DTG_STRLEN, nullptr, &data), DTG_INVALID_ARGUMENT, name);
+    EXPECT_TRUE(has(why, what)) << why;
+  }
+}
+
 }  // namespace

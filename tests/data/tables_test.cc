@@ -96,6 +96,20 @@ TEST_F(Tables, DigitsThatAreLostAreTold) {
   EXPECT_EQ(lines_.count("and so have 2 columns more"), 1) << lines_.text();
 }
 
+TEST_F(Tables, WhatIsNoTextIsToldByName) {
+  says(csv("\x93NUMPY\x01"), Code::invalid_argument, "it is no text of a table, but an array of NumPy: dtg_dataset_npy reads it");
+  says(csv("PAR1\x15\x04"), Code::invalid_argument, "but a Parquet file: save the table as CSV");
+  says(csv("\x89PNG\r\n"), Code::invalid_argument, "but an image");
+  says(csv(std::string("\0\0\x08\x03\0\0\0\x01", 8)), Code::invalid_argument, "byte 1 of it is 0, so it is a binary file");
+  says(csv(std::string("a,b\n1,2\0\n", 9)), Code::invalid_argument, "byte 8 of it is 0, so it is a binary file");
+  says(csv(std::string("\0y\0,\0z", 6)), Code::invalid_argument, "it is UTF-16 by its first bytes");
+  const std::string header = R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  std::string weights(8, '\0');
+  weights[0] = static_cast<char>(header.size());
+  says(csv(weights + header + "abcd"), Code::invalid_argument, "but a file of safetensors");
+  EXPECT_TRUE(csv("PAR1,PAR2\n1,2\n").ok()) << "a name like any other";
+}
+
 TEST_F(Tables, LettersAreUtf8) {
   says(csv("city,n\nBonn,1\nK\xf6ln,2\n"), Code::invalid_argument,
        "line 3 has \"K\xef\xbf\xbdln\" in column \"city\": the byte 0xf6, number 16 of the text, is no UTF-8; save the file as UTF-8");

@@ -202,12 +202,14 @@ DTG_ERR dtg_dataset_skip(dtg_dataset *dataset, int64_t count) DTG_NOEXCEPT;
  * release. No element may have been taken from any since its last restart. Errors: INVALID_ARGUMENT (also one given twice),
  * FAILED_PRECONDITION; then, unless the transform itself failed, all are as they were. Since 0.1. Semantics: Dataset.zip. */
 DTG_ERR dtg_dataset_zip(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others) DTG_NOEXCEPT;
-/* The elements of the others after its own, in that order; components must be of equal number and types. What becomes of the others, and
- * errors, as for dtg_dataset_zip. Since 0.1. Semantics: Dataset.concatenate. */
+/* The elements of the others after its own, in that order; components must be of equal number and types. Tables whose names have other
+ * numbers, or whose columns are others, stand in another order, or hold names in one and numbers in the other, are INVALID_ARGUMENT: read
+ * the second with the schema of the first (dtg_dataset_schema). Behind a dtg_dataset_map, which may have made them the same, that is a
+ * warning. What becomes of the others, and errors, as for dtg_dataset_zip. Since 0.1. Semantics: Dataset.concatenate. */
 DTG_ERR dtg_dataset_concatenate(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others) DTG_NOEXCEPT;
 /* `block` elements of each in turn, itself first; who has ended is left out, so that all elements of all come. Components must be of equal
- * number and types. What becomes of the others, and errors, as for dtg_dataset_zip. Since 0.1. Semantics: Dataset.interleave over as many
- * data sets as its cycle_length, deterministic. */
+ * number and types, and tables mean the same, as for dtg_dataset_concatenate. What becomes of the others, and errors, as for
+ * dtg_dataset_zip. Since 0.1. Semantics: Dataset.interleave over as many data sets as its cycle_length, deterministic. */
 DTG_ERR dtg_dataset_interleave(dtg_dataset *dataset, dtg_dataset *const *others, size_t num_others, int64_t block) DTG_NOEXCEPT;
 /* Keeps the elements of the first epoch in memory, where that one gets to them, and hands them out again in every epoch: what stands before
  * is read once, and a shuffle before it shuffles once. Rows of tensors and of files take no memory twice; other elements count towards the

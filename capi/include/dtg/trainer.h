@@ -325,20 +325,20 @@ DTG_ERR dtg_trainer_train_step(dtg_trainer *trainer, const dtg_tensor *const *te
                                double *loss) DTG_NOEXCEPT;
 
 /* Loss and metrics over a data set from its beginning, or over `steps` elements (0: all): the loss is the mean over examples. `out` (its
- * struct_size set) receives the values, "loss" and the metrics, as of DTG_FIT_VALIDATION without "val_". A loss that is NaN, and data that
- * were not normalized, scaled or cast as those of the last fit were, are a warning. Errors: those of dtg_session_run,
- * FAILED_PRECONDITION (no elements), INVALID_ARGUMENT (data that mean something else by their numbers, as in dtg_trainer_predict).
- * Since 0.1. Semantics: keras.Model.evaluate. */
+ * struct_size set) receives the values, "loss" and the metrics, as of DTG_FIT_VALIDATION without "val_". A loss that is NaN, data that
+ * were not normalized, scaled or cast as those of the last fit were, and rows that batches have dropped (whole batches only) are a warning.
+ * Errors: those of dtg_session_run, FAILED_PRECONDITION (no elements), INVALID_ARGUMENT (data that mean something else by their numbers, as
+ * in dtg_trainer_predict). Since 0.1. Semantics: keras.Model.evaluate. */
 DTG_ERR dtg_trainer_evaluate(dtg_trainer *trainer, dtg_dataset *data, int64_t steps, dtg_cancellation *cancellation,
                              dtg_fit_event *out) DTG_NOEXCEPT;
 
 /* The outputs of the trainer for a data set from its beginning, one row per example: outputs[i] receives those of output i, all batches one
  * below the other, owned by the caller. num_outputs must be that of the trainer. Elements may have the inputs only, or labels too. Rows
- * that were left out where the data were read (DTG_MISSING_DROP) have no prediction, and a warning says so. Errors: those of
+ * that were left out where the data were read (DTG_MISSING_DROP), or that were too few for a batch (whole batches only), have no
+ * prediction, and a warning says so. Errors: those of
  * dtg_session_run, INVALID_ARGUMENT (an output without a row for each example; data whose names have other numbers than the model's
- * metadata "schema" says, or columns that are others, or in another order; for dtg_trainer_evaluate another label, too),
- * FAILED_PRECONDITION (no elements, or no outputs). Since 0.1. Semantics:
- * keras.Model.predict. */
+ * metadata "schema" says, or are numbers there, or columns that are others, or in another order; for dtg_trainer_evaluate another label,
+ * too), FAILED_PRECONDITION (no elements, or no outputs). Since 0.1. Semantics: keras.Model.predict. */
 DTG_ERR dtg_trainer_predict(dtg_trainer *trainer, dtg_dataset *data, dtg_cancellation *cancellation, dtg_tensor **outputs,
                             size_t num_outputs) DTG_NOEXCEPT;
 

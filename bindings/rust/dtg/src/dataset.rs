@@ -456,7 +456,8 @@ impl Dataset {
         self.combine(others, |data, all, count| unsafe { sys::dtg_dataset_zip(data, all, count) })
     }
 
-    /// The elements of the others after its own; components must be of equal number and types.
+    /// The elements of the others after its own; components must be of equal number and types, and tables mean the same by their names and
+    /// columns: read the second by the schema of the first.
     #[track_caller]
     pub fn concatenate(self, others: Vec<Dataset>) -> Result<Self> {
         // SAFETY: open data sets, owned, and their number.

@@ -458,7 +458,8 @@ public final class Dataset extends Handle {
   }
 
   /**
-   * The elements of the others after its own. The others become a part, as in {@link #zip}.
+   * The elements of the others after its own. Tables must mean the same by their names and columns: read the second by the schema of the
+   * first. The others become a part, as in {@link #zip}.
    *
    * @param others of as many components of the same types
    * @return this
