@@ -89,8 +89,10 @@ Status keep_schema(ModelObject& model, const Trainer& trainer, const DatasetObje
     *kept = true;
     return {};
   }
-  return check_meaning(data, "fit, data to train on", *there,
-                       "the schema that the model has kept (where the model is to mean these data from now on, set its metadata \"schema\" to theirs)", true);
+  return check_meaning(
+      data, "fit, data to train on", *there,
+      "the schema that the model has kept (where the model is to mean these data from now on, set its metadata \"schema\" to theirs)",
+      true);
 }
 
 void drop_schema(ModelObject& model) {

@@ -36,9 +36,10 @@ Status convert_all(const Tensor& from, const Tensor& to) {
     constexpr From kBound = static_cast<From>(uint64_t{1} << (sizeof(To) * 8 - 1));
     for (int64_t i = 0; i < count; ++i) {
       if (source[i] >= -kBound && source[i] < kBound) continue;
-      return invalid_argument("cast a component of a data set to %s: value %lld is %g, which is no such number%s", dtype_name(to.dtype()),
-                              static_cast<long long>(i), static_cast<double>(source[i]),
-                              source[i] == source[i] ? "" : "; say what stands for a missing value, or leave its row out, where the file is read");
+      return invalid_argument(
+          "cast a component of a data set to %s: value %lld is %g, which is no such number%s", dtype_name(to.dtype()),
+          static_cast<long long>(i), static_cast<double>(source[i]),
+          source[i] == source[i] ? "" : "; say what stands for a missing value, or leave its row out, where the file is read");
     }
   }
   return {};

@@ -50,7 +50,8 @@ Value checked(Build& build, Value labels, Value logits) {
 // compared with all rows.
 Value is_correct(Build& build, Value labels, Value logits) {
   const int rank = rank_of(build, logits);
-  if (rank > 0 && rank_of(build, labels) == rank) labels = build.op("Squeeze", {labels}, {{"squeeze_dims", std::vector<int64_t>{rank - 1}}});
+  if (rank > 0 && rank_of(build, labels) == rank)
+    labels = build.op("Squeeze", {labels}, {{"squeeze_dims", std::vector<int64_t>{rank - 1}}});
   const Value best = build.op("ArgMax", {logits, build.integer(-1)}, {{"output_type", DType::i64}});
   const Value wanted = checked(build, build.cast(labels, DType::i64), logits);
   return build.op("Equal", {best, build.reshape(wanted, build.op("Shape", {best}))});
@@ -59,16 +60,18 @@ Value is_correct(Build& build, Value labels, Value logits) {
 Status check_numbered(const Graph& graph, Value labels, Value logits, const char* what) {
   const PartialShape &l = graph.info(labels).shape, &p = graph.info(logits).shape;
   if (p.has_rank() && p.rank() > 0 && p.dim(p.rank() - 1) == 1) {
-    return invalid_argument("%s: the logits are %s: one number for each row, where each class has its own; for two classes told by one number "
-                            "use the metric binary_accuracy",
-                            what, described(graph, logits).c_str());
+    return invalid_argument(
+        "%s: the logits are %s: one number for each row, where each class has its own; for two classes told by one number "
+        "use the metric binary_accuracy",
+        what, described(graph, logits).c_str());
   }
   if (!l.has_rank() || !p.has_rank() || p.rank() == 0) return {};
   bool alike = l.rank() == p.rank() - 1 || (l.rank() == p.rank() && l.dim(l.rank() - 1) == 1);
   for (int i = 0; alike && i + 1 < p.rank(); ++i) alike = l.dim(i) < 0 || p.dim(i) < 0 || l.dim(i) == p.dim(i);
   if (alike) return {};
-  return invalid_argument("%s: the labels are %s and the logits %s; labels are numbers of classes, with all dimensions of the logits but the last",
-                          what, described(graph, labels).c_str(), described(graph, logits).c_str());
+  return invalid_argument(
+      "%s: the labels are %s and the logits %s; labels are numbers of classes, with all dimensions of the logits but the last", what,
+      described(graph, labels).c_str(), described(graph, logits).c_str());
 }
 
 // Labels have the dimensions of the logits, or all but the last. What is not known of them is not compared.

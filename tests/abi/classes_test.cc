@@ -163,8 +163,10 @@ TEST_F(Classes, OtherDataMeanTheSame) {
     refused(dtg_trainer_predict(lab.trainer, swapped, nullptr, &scores, 1), DTG_INVALID_ARGUMENT, "other columns");
     // A fit on them would leave a model whose names are not those of its numbers. Where that is meant, the host says what it means now.
     why = refused(dtg_trainer_fit(lab.trainer, others, nullptr, nullptr, nullptr), DTG_INVALID_ARGUMENT, "other names");
-    EXPECT_NE(why.find("fit, data to train on: \"ape\" of column \"kind\" is 0 in it, and is none of the names in the schema that the model has kept"),
-              std::string::npos)
+    EXPECT_NE(
+        why.find(
+            "fit, data to train on: \"ape\" of column \"kind\" is 0 in it, and is none of the names in the schema that the model has kept"),
+        std::string::npos)
         << why;
     dtg_string* schema = nullptr;
     OK(dtg_dataset_schema(others, &schema));

@@ -444,7 +444,8 @@ DTG_ERR dtg_nn_sigmoid_cross_entropy(dtg_model *model, dtg_value labels, dtg_val
 DTG_ERR dtg_nn_mean_squared_error(dtg_model *model, dtg_value labels, dtg_value predictions, dtg_value *out) DTG_NOEXCEPT;
 
 /* Share of rows whose greatest logit is the label's: float32 in [0, 1]. Labels int32 or int64 [batch] or [batch, 1],
- * logits[batch, classes]; the first of equally great logits counts. Since 0.1. Semantics: tf.keras.metrics.SparseCategoricalAccuracy, of one batch. */
+ * logits[batch, classes]; the first of equally great logits counts. Since 0.1. Semantics: tf.keras.metrics.SparseCategoricalAccuracy, of
+ * one batch. */
 DTG_ERR dtg_nn_accuracy(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
 /* How many rows that are: int64, for accuracy over many batches of different sizes. Arguments as in dtg_nn_accuracy. Since 0.1. */

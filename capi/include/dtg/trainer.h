@@ -238,10 +238,10 @@ typedef struct dtg_fit_event {
  * earlier fit or of the file that the model was loaded from: then data to train on that mean something else are refused too, and
  * dtg_model_set_metadata says that the model shall mean them. Where model.dtg cannot be written at the end a warning says so now. Errors:
  * INVALID_ARGUMENT (data whose names have other numbers, whose columns are others or in another order, or whose label is
- * another than the schema's, or than those to train on; names of classes that do not fit an output; a label of names, where no output tells so many apart),
- * FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that have another schema
- * than those which the checkpoint was made with, or other stages: give the new data a directory of its own; data that another fit reads;
- * dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
+ * another than the schema's, or than those to train on; names of classes that do not fit an output; a label of names, where no output tells
+ * so many apart), FAILED_PRECONDITION (another process trains in the directory; a checkpoint that does not fit the model; data that have
+ * another schema than those which the checkpoint was made with, or other stages: give the new data a directory of its own; data that
+ * another fit reads; dtg_trainer_fit is under way), ALREADY_EXISTS, DATA_LOSS, those of the disk and of dtg_session_run. Since 0.1. */
 DTG_ERR dtg_trainer_begin(dtg_trainer *trainer, dtg_dataset *data, dtg_dataset *validation, const dtg_fit *how) DTG_NOEXCEPT;
 
 /* Goes on to the next event, which is DTG_FIT_DONE at last; one call makes no more than one step. After an error the fit is over: calls
