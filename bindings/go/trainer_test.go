@@ -336,7 +336,7 @@ func TestTrainerMisuse(t *testing.T) {
 		word string
 	}{
 		"no feeds":       {made(func(o *dtg.TrainerOptions) { o.Feeds = nil }), "no feeds"},
-		"no loss":        {made(func(o *dtg.TrainerOptions) { o.Loss = dtg.Value{} }), "the Value is the zero Value"},
+		"no loss":        {made(func(o *dtg.TrainerOptions) { o.Loss = dtg.Value{} }), "no loss is given"},
 		"inputs below 0": {made(func(o *dtg.TrainerOptions) { o.Inputs = -1 }), "Inputs is -1"},
 		"more inputs":    {made(func(o *dtg.TrainerOptions) { o.Inputs = 3 }), "3 inputs, of 2 feeds"},
 		"a name of a metric": {made(func(o *dtg.TrainerOptions) {
