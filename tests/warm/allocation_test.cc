@@ -146,7 +146,7 @@ class WarmStep : public testing::TestWithParam<int> {
   void train(dtg_value logits, dtg_optimizer_kind kind) {
     dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
     optimizer.kind = kind;
-    optimizer.momentum = 0.9;
+    if (kind == DTG_OPT_MOMENTUM) optimizer.momentum = 0.9;
     dtg_training training = DTG_TRAINING_INIT;
     dtg_value init;
     OK(dtg_nn_sparse_softmax_cross_entropy(model_, feeds_[1], logits, &loss_));

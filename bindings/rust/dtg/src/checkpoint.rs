@@ -70,7 +70,8 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Checkpoints of a model as it is in a session. Touches no file. Errors: `InvalidArgument`.
     pub fn open(model: &Model, session: &Session, directory: impl AsRef<Path>, options: &CheckpointOptions<'_>) -> Result<Self> {
-        let (directory, directory_len) = said(Some(directory.as_ref().as_os_str().as_bytes()));
+        let bytes = directory.as_ref().as_os_str().as_bytes();
+        let (directory, directory_len) = said(Some(bytes).filter(|bytes| !bytes.is_empty()));
         let names = names_json(options.names);
         let raw = sys::dtg_checkpoint_options {
             directory,
