@@ -31,7 +31,7 @@ fn steady(what: &str, mut round: impl FnMut(usize)) {
         std::thread::sleep(SETTLE);
         grown.push(resident() - before);
         quiet = if grown[grown.len() - 1] < SLACK_KIB { quiet + 1 } else { 0 };
-        assert!(grown.len() <= 5 * ROUNDS / SLICE, "{SLICE} {what} after the other add KiB without end: {grown:?}");
+        assert!(grown.len() <= 12 * ROUNDS / SLICE, "{SLICE} {what} after the other add KiB without end: {grown:?}");
     }
     println!("{what}: {} times {SLICE}, KiB more each time: {grown:?}", grown.len());
 }
