@@ -100,13 +100,7 @@ func (m *Model) read(call func(*C.dtg_model) *C.dtg_error) error {
 	if m.pointer.Load() == nil && m.Err() != nil {
 		return m.Err() // why there is none
 	}
-	p, err := m.get(modelKind)
-	if err != nil {
-		return err
-	}
-	err = failure(call((*C.dtg_model)(p)))
-	runtime.KeepAlive(m)
-	return err
+	return m.call(call)
 }
 
 // use is a call on a complete model, for which what stuck is an error too.
@@ -114,6 +108,10 @@ func (m *Model) use(call func(*C.dtg_model) *C.dtg_error) error {
 	if err := m.Err(); err != nil {
 		return err
 	}
+	return m.call(call)
+}
+
+func (m *Model) call(call func(*C.dtg_model) *C.dtg_error) error {
 	p, err := m.get(modelKind)
 	if err != nil {
 		return err

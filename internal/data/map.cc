@@ -3,7 +3,6 @@
 // one. Belongs to the thread of its pipeline.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "base/hash.h"
@@ -13,34 +12,23 @@
 namespace dtg {
 namespace {
 
-template <class To, class From>
-To convert_one(From value) {
-  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
-    // Out of range is undefined for the plain conversion. The limits are powers of two, exact in From.
-    constexpr From kBound = static_cast<From>(uint64_t{1} << (sizeof(To) * 8 - 1));
-    if (!(value >= -kBound)) return value < 0 ? std::numeric_limits<To>::min() : To{0};
-    return value >= kBound ? std::numeric_limits<To>::max() : static_cast<To>(value);
-  } else {
-    return static_cast<To>(value);
-  }
-}
-
 // A whole number has neither NaN nor what is beyond it; taken for 0 or for the largest, as a label that is missing, it would be learnt.
 template <class To, class From>
 Status convert_all(const Tensor& from, const Tensor& to) {
   const From* const source = from.as<From>();
   To* const target = to.as<To>();
-  const int64_t count = from.count();
-  for (int64_t i = 0; i < count; ++i) target[i] = convert_one<To>(source[i]);
-  if constexpr (std::is_floating_point_v<From> && !std::is_floating_point_v<To>) {
-    constexpr From kBound = static_cast<From>(uint64_t{1} << (sizeof(To) * 8 - 1));
-    for (int64_t i = 0; i < count; ++i) {
-      if (source[i] >= -kBound && source[i] < kBound) continue;
-      return invalid_argument(
-          "cast a component of a data set to %s: value %lld is %g, which is no such number%s", dtype_name(to.dtype()),
-          static_cast<long long>(i), static_cast<double>(source[i]),
-          source[i] == source[i] ? "" : "; say what stands for a missing value, or leave its row out, where the file is read");
+  for (int64_t i = 0, count = from.count(); i < count; ++i) {
+    if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+      // The plain conversion is undefined beyond these limits, which are powers of two, exact in From.
+      constexpr From kBound = static_cast<From>(uint64_t{1} << (sizeof(To) * 8 - 1));
+      if (!(source[i] >= -kBound && source[i] < kBound)) {
+        return invalid_argument(
+            "cast a component of a data set to %s: value %lld is %g, which is no such number%s", dtype_name(to.dtype()),
+            static_cast<long long>(i), static_cast<double>(source[i]),
+            source[i] == source[i] ? "" : "; say what stands for a missing value, or leave its row out, where the file is read");
+      }
     }
+    target[i] = static_cast<To>(source[i]);
   }
   return {};
 }
