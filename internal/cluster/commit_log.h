@@ -43,7 +43,7 @@ class CommitLog final : public RefCounted, private Pool::Task {
   static constexpr int64_t kSetBytes = int64_t{64} << 20;
   // Where a log goes on.
   struct Beginning {
-    int64_t set_bytes = kSetBytes;  // a set is due when the log has grown by so much, or by as much as the variables take
+    int64_t set_bytes = kSetBytes;  // a set is due when the log has grown by so much, or by as much as the last set took
     uint64_t last = 0;              // the last commit there was
     int64_t journal_bytes = 0;      // since the last set
     bool waits_for_disk = true;     // else whoever wrote is told when the system has the record, and the disk gets it within a second

@@ -59,6 +59,8 @@ Result<PartialShape> parse_shape(const std::string& text) {
   return PartialShape::make(dims);
 }
 
+constexpr int64_t kRowBytes = 100;  // of a writer's row in a manifest, about
+
 // What the file format has no type for is saved as bytes, with "TYPE RANK DIMENSION..." in the metadata.
 Result<Tensor> bytes_of(const Tensor& tensor) {
   DTG_ASSIGN(Tensor bytes, Tensor::allocate(DType::u8, Shape::of({tensor.bytes()})));
@@ -151,6 +153,8 @@ Result<SavedState> take_state(const ResourceStore& store, const Ledger& ledger) 
     state.tensors.push_back({std::move(name), tensor, TensorRole::variable, "", ""});
   }
   save_rows(ledger, state.extras);
+  state.bytes += static_cast<int64_t>(state.extras.rows.size()) * kRowBytes;
+  for (const auto& [key, text] : state.extras.metadata) state.bytes += static_cast<int64_t>(key.size() + text.size());
   return state;
 }
 

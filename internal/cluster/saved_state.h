@@ -10,7 +10,7 @@ namespace dtg {
 struct SavedState {
   std::vector<ShardTensor> tensors;  // share memory with the variables, whose next writers leave it alone
   SetExtras extras;
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // that a set of it takes, about
 };
 
 // Nobody may write meanwhile; where somebody does all the same, UNAVAILABLE.

@@ -263,6 +263,29 @@ TEST(SavedStates, ComeBackAsTheyWere) {
   EXPECT_TRUE(known.has({12, 1, true}, 0).ok()) << "nobody has forgotten this one";
 }
 
+// A set is due when the log has grown by as much as the last one took. Where the rows of writers did not count, a parameter server of a
+// small model made a set of all of them again and again.
+TEST(SavedStates, TakeAboutAsMuchAsTheySay) {
+  for (const uint64_t rows : {0, 100, 5000}) {
+    ResourceStore store;
+    Ledger ledger;
+    for (uint64_t row = 0; row < rows; ++row)
+      ledger.enter({row % 7 + 1, row + 1, false}, 2, row % 10 == 0 ? aborted("the other one was first") : Status());
+    auto state = take_state(store, ledger);
+    ASSERT_TRUE(state.ok()) << state.status().message();
+    Scratch scratch;
+    CheckpointDirectory sets(system_disk(), system_random(), scratch / "sets");
+    const SetId id = sets.begin(1).take();
+    const ShardReceipt receipts[] = {sets.write(id, {}, {}).take()};
+    ASSERT_TRUE(sets.publish(id, receipts, state.value().extras).ok());
+    int64_t taken = 0;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(scratch / "sets"))
+      if (file.is_regular_file()) taken += static_cast<int64_t>(file.file_size());
+    EXPECT_LT(state.value().bytes, 2 * taken) << rows;
+    EXPECT_GT(2 * state.value().bytes + 2000, taken) << rows;
+  }
+}
+
 // An earlier release said only that there were some.
 TEST(SavedStates, OfWritersThatAreNotNamedAnybodyMayBeOne) {
   RestoredSet set;
