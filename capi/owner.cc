@@ -25,33 +25,34 @@ std::string name_of(int32_t thread) {
 
 }  // namespace
 
-int32_t Owner::enter(Use use) {
+uint64_t Owner::inside_by(Use use) {
   const auto mine = static_cast<uint64_t>(static_cast<uint32_t>(this_thread())) << 32;
+  return mine | (use == Use::read ? 1 : use == Use::change ? kChanging : kChanging | kGlancing);
+}
+
+int32_t Owner::enter(Use use) {
+  const uint64_t mine = inside_by(use);
   uint64_t now = 0;
-  if (use == Use::change) {
-    return inside_.compare_exchange_strong(now, mine | kChanging, std::memory_order_acquire) ? 0 : static_cast<int32_t>(now >> 32);
-  }
-  uint64_t next = mine | 1;
-  while (!inside_.compare_exchange_weak(now, next, std::memory_order_acquire)) {
-    if (now & kChanging) return static_cast<int32_t>(now >> 32);
-    next = mine | (now & kAwaited) | ((now & kReaders) + 1);
+  // Readers beside readers keep what the word says of others.
+  while (!inside_.compare_exchange_weak(now, mine + (now & (kAwaited | kReaders)), std::memory_order_acquire)) {
+    if (now & kGlancing) return await(use), 0;
+    if (now != 0 && (use != Use::read || (now & kChanging))) return static_cast<int32_t>(now >> 32);
   }
   return 0;
 }
 
 // Where somebody waits, it stays his: who comes again and again would be first each time.
 void Owner::leave(Use use) {
-  const auto after = [](uint64_t now) { return (now & kAwaited) != 0 ? now & ~(kChanging | kReaders) : 0; };
+  const auto after = [](uint64_t now) { return (now & kAwaited) != 0 ? now & ~(kChanging | kGlancing | kReaders) : 0; };
   uint64_t now = inside_.load(std::memory_order_relaxed), next = 0;
-  do next = use == Use::change || (now & kReaders) == 1 ? after(now) : now - 1;
+  do next = use != Use::read || (now & kReaders) == 1 ? after(now) : now - 1;
   while (!inside_.compare_exchange_weak(now, next, std::memory_order_release, std::memory_order_relaxed));
   if ((next & kAwaited) != 0 && (next & kReaders) == 0) inside_.notify_all();
 }
 
 // Nobody who waits goes away without having been inside.
 void Owner::await(Use use) {
-  const auto mine = static_cast<uint64_t>(static_cast<uint32_t>(this_thread())) << 32;
-  const uint64_t inside = mine | (use == Use::change ? kChanging : 1);
+  const uint64_t inside = inside_by(use);
   for (;;) {
     uint64_t now = inside_.load(std::memory_order_relaxed);
     if ((now & (kChanging | kReaders)) == 0) {

@@ -12,8 +12,9 @@ namespace dtg::capi {
 
 class Owner {
  public:
-  // Readers may be inside together; who changes the object is inside alone.
-  enum class Use : uint8_t { read, change };
+  // Readers may be inside together; who changes the object is inside alone. So is who glances, but for a moment only and without a
+  // function of the host: who comes meanwhile is not refused, but waits.
+  enum class Use : uint8_t { read, change, glance };
 
   // The time that a thread spends inside.
   class Turn {
@@ -52,14 +53,16 @@ class Owner {
   };
 
  private:
-  static constexpr uint64_t kChanging = uint64_t{1} << 31, kAwaited = uint64_t{1} << 30, kReaders = kAwaited - 1;
+  static constexpr uint64_t kChanging = uint64_t{1} << 31, kAwaited = uint64_t{1} << 30, kGlancing = uint64_t{1} << 29;
+  static constexpr uint64_t kReaders = kGlancing - 1;
   int32_t enter(Use use);
+  static uint64_t inside_by(Use use);
   int32_t enter_after(Use use, const std::atomic<bool>& refuses);
   void await(Use use);
   void leave(Use use);
 
-  // The thread that came in last, and below it kChanging or the number of readers, and kAwaited while somebody waits for all of them to
-  // leave, and until he is inside; 0 when nobody is inside or waits.
+  // The thread that came in last, and below it kChanging, with kGlancing for who glances, or the number of readers, and kAwaited while
+  // somebody waits for all of them to leave, and until he is inside; 0 when nobody is inside or waits.
   std::atomic<uint64_t> inside_{0};
 };
 

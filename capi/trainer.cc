@@ -60,11 +60,11 @@ static_assert(static_cast<int>(Better::greater) == DTG_BETTER_GREATER);
 
 // fn(object) on an open trainer that no other thread is inside of.
 template <class Fn>
-dtg_error* with_trainer(const dtg_trainer* handle, Fn&& fn) noexcept {
+dtg_error* with_trainer(const dtg_trainer* handle, Fn&& fn, Owner::Use use = Owner::Use::change) noexcept {
   return guard([&]() -> Status {
     const Held<TrainerObject> held(handle, HandleType::trainer);
     DTG_TRY(held.status());
-    const Owner::Turn turn(held->owner, Owner::Use::change);
+    const Owner::Turn turn(held->owner, use);
     DTG_TRY(turn.status("trainer"));
     return fn(*held);
   });
@@ -247,7 +247,7 @@ void keep_told(TrainerObject& object) {
 Status tell(TrainerObject& object, dtg_string** out) {
   DTG_TRY(require(out, "out"));
   {
-    const Owner::Turn turn(object.owner, Owner::Use::change);
+    const Owner::Turn turn(object.owner, Owner::Use::glance);
     if (turn.inside() && object.course) keep_told(object);
     else if (!turn.inside()) await_telling(object);
   }
@@ -456,10 +456,11 @@ dtg_trainer* dtg_trainer_retain(dtg_trainer* trainer) noexcept { return retain_h
 void dtg_trainer_release(dtg_trainer* trainer) noexcept { release_handle(trainer, HandleType::trainer); }
 
 dtg_error* dtg_trainer_session(const dtg_trainer* trainer, dtg_session** out) noexcept {
-  return with_trainer(trainer, [&](TrainerObject& object) -> Status {
+  const auto lend = [&](TrainerObject& object) -> Status {
     DTG_TRY(require(out, "out"));
     return give(HandleType::session, object.trainer->session_ref(), out);
-  });
+  };
+  return with_trainer(trainer, lend, Owner::Use::glance);
 }
 
 dtg_error* dtg_trainer_add_metric(dtg_trainer* trainer, const char* name, size_t name_len, const dtg_metric_values* metric) noexcept {

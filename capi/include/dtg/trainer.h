@@ -36,8 +36,9 @@
  *
  * Epochs count from 1. Errors of all functions: INVALID_ARGUMENT (a closed handle, a value of another graph, numbers out of range),
  * RESOURCE_EXHAUSTED, FAILED_PRECONDITION (another thread is inside); others stand with the function. Single: one thread at a time uses a
- * trainer, and with it its model and the data sets of the call; dtg_trainer_stop and dtg_trainer_summary come from any thread. Of two
- * threads a fit that was begun is not the one that is refused: it waits for who came between two of its events. */
+ * trainer, and with it its model and the data sets of the call; dtg_trainer_stop and dtg_trainer_summary come from any thread, and nobody
+ * is refused for them. Of two threads a fit that was begun is not the one that is refused: it waits for who came between two of its
+ * events. */
 #ifndef DTG_TRAINER_H
 #define DTG_TRAINER_H
 
