@@ -5,6 +5,7 @@
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/nn.h"
+#include "capi/scale.h"
 #include "nn/loss_sampled.h"
 
 namespace dtg::capi {
@@ -34,6 +35,12 @@ Result<Loss> read_loss(const dtg_loss* given) {
 }
 
 namespace {
+
+bool is_of_probabilities(Loss::Kind kind) {
+  using Kind = Loss::Kind;
+  return kind == Kind::kl_divergence || kind == Kind::dice || kind == Kind::tversky ||
+         (kind >= Kind::binary_crossentropy && kind <= Kind::sparse_categorical_crossentropy);
+}
 
 Result<Value> add_sampled(Model& model, const dtg_sampled_loss* given, Value labels, Value x) {
   dtg_sampled_loss c = DTG_SAMPLED_LOSS_INIT;
@@ -65,9 +72,11 @@ extern "C" {
 
 dtg_error* dtg_nn_loss(dtg_model* model, const dtg_loss* what, dtg_value labels, dtg_value predictions, dtg_value sample_weights,
                        dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+  return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
     DTG_ASSIGN(const Loss settings, read_loss(what));
-    return loss(m, settings, value_of(labels), value_of(predictions), value_of(sample_weights));
+    if (is_of_probabilities(settings.kind))
+      tell_scale(object, value_of(predictions), settings.from_logits ? Scale::logits : Scale::probabilities, loss_name(settings.kind));
+    return loss(*object.model, settings, value_of(labels), value_of(predictions), value_of(sample_weights));
   });
 }
 

@@ -6,6 +6,7 @@
 #include "capi/losses.h"
 #include "capi/model.h"
 #include "capi/nn.h"
+#include "capi/scale.h"
 #include "nn/metric.h"
 
 namespace dtg::capi {
@@ -40,6 +41,13 @@ Result<Metric> read_metric(const dtg_metric* given) {
   return metric;
 }
 
+// A threshold of the host's own may be one of logits.
+bool is_of_probabilities(const Metric& metric) {
+  using Kind = Metric::Kind;
+  const bool decides = metric.kind == Kind::binary_accuracy || (metric.kind >= Kind::precision && metric.kind <= Kind::false_negatives);
+  return metric.kind == Kind::log_loss || metric.kind == Kind::auc || (decides && metric.threshold == Metric().threshold);
+}
+
 }  // namespace
 }  // namespace dtg::capi
 
@@ -56,6 +64,8 @@ dtg_error* dtg_nn_metric(dtg_model* model, const dtg_metric* what, dtg_value lab
     return all_or_nothing(*object.model, [&]() -> Status {
       Model& m = *object.model;
       DTG_ASSIGN(const Metric metric, read_metric(what));
+      if (is_of_probabilities(metric))
+        tell_scale(object, value_of(predictions), metric.from_logits ? Scale::logits : Scale::probabilities, metric_name(metric.kind));
       DTG_ASSIGN(const Measured made, measure(m, metric, value_of(labels), value_of(predictions), value_of(sample_weights)));
       values.update = to_c(m.graph().value(made.update));
       values.reset = to_c(m.graph().value(made.reset));

@@ -7,6 +7,7 @@
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/nn.h"
+#include "capi/scale.h"
 #include "data/normalize.h"
 #include "nn/layers.h"
 #include "nn/losses.h"
@@ -173,15 +174,24 @@ dtg_error* dtg_nn_activation(dtg_model* model, dtg_value x, dtg_activation activ
 }
 
 dtg_error* dtg_nn_sparse_softmax_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return sparse_softmax_cross_entropy(m.graph(), value_of(labels), value_of(logits)); });
+  return value_of_model(model, out, [&](ModelObject& object) {
+    tell_scale(object, value_of(logits), Scale::logits, "sparse softmax cross entropy");
+    return sparse_softmax_cross_entropy(object.model->graph(), value_of(labels), value_of(logits));
+  });
 }
 
 dtg_error* dtg_nn_softmax_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return softmax_cross_entropy(m.graph(), value_of(labels), value_of(logits)); });
+  return value_of_model(model, out, [&](ModelObject& object) {
+    tell_scale(object, value_of(logits), Scale::logits, "softmax cross entropy");
+    return softmax_cross_entropy(object.model->graph(), value_of(labels), value_of(logits));
+  });
 }
 
 dtg_error* dtg_nn_sigmoid_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return sigmoid_cross_entropy(m.graph(), value_of(labels), value_of(logits)); });
+  return value_of_model(model, out, [&](ModelObject& object) {
+    tell_scale(object, value_of(logits), Scale::logits, "sigmoid cross entropy");
+    return sigmoid_cross_entropy(object.model->graph(), value_of(labels), value_of(logits));
+  });
 }
 
 dtg_error* dtg_nn_mean_squared_error(dtg_model* model, dtg_value labels, dtg_value predictions, dtg_value* out) noexcept {

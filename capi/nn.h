@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string_view>
+#include <type_traits>
 
 #include "capi/model.h"
 #include "dtg/layers.h"
@@ -37,13 +38,16 @@ inline std::string_view name_or(const char* name, size_t length, std::string_vie
 inline int64_t number_or(int64_t given, int64_t fallback) { return given == 0 ? fallback : given; }
 inline double real_or(double given, double fallback) { return given == 0 ? fallback : given; }
 
-// Holds the model, makes a value, hands it out; or leaves the model as it was.
+// Holds the model, makes a value, hands it out; or leaves the model as it was. `fn` takes the model or its object.
 template <class Fn>
 dtg_error* value_of_model(dtg_model* handle, dtg_value* out, Fn&& fn) {
   return with_model(handle, Owner::Use::change, [&](ModelObject& object) -> Status {
     DTG_TRY(require(out, "out"));
     return all_or_nothing(*object.model, [&]() -> Status {
-      DTG_ASSIGN(const Value value, fn(*object.model));
+      DTG_ASSIGN(const Value value, [&] {
+        if constexpr (std::is_invocable_v<Fn, ModelObject&>) return fn(object);
+        else return fn(*object.model);
+      }());
       *out = to_c(value);
       return {};
     });

@@ -265,6 +265,7 @@ void Model::go_back(const Mark& mark, bool unnamed) {
   streams_ = mark.streams;
   shared_ = mark.shared;
   following_ = mark.following;
+  switched_.resize(std::min(switched_.size(), mark.switched));
   // It would assign what is gone.
   if (init_covers_ > mark.variables) init_ = kNoNode;
 }

@@ -156,14 +156,23 @@ class Model final : public RefCounted {
   std::vector<NodeId> additions(const NamedVariable& variable, NodeId add);
   Status follow(const NamedVariable& variable, Value target, double share);
   std::span<const Following> following() const { return following_; }
+  // A layer that does in training what it does not elsewhere (dropout, moving statistics), and the switch that tells it; invalid: it
+  // takes everything for training.
+  struct Switched {
+    Value y;
+    Value training;
+  };
+  void note_switched(Value y, Value training) { switched_.push_back({y, training}); }
+  std::span<const Switched> switched() const { return switched_; }
   // Where the model stands, and going back there after a layer failed half-way; the nodes that it added stay in the graph, unused.
   struct Mark {
     size_t variables = 0;
     uint64_t streams = 0;
     std::vector<size_t> shared;
     std::vector<Following> following;
+    size_t switched = 0;
   };
-  Mark mark() const { return {variables_.size(), streams_, shared_, following_}; }
+  Mark mark() const { return {variables_.size(), streams_, shared_, following_, switched_.size()}; }
   // With `unnamed`, their names are free again (Graph::end_trial).
   void go_back(const Mark& mark, bool unnamed = false);
   // The int64 count of training steps, "global_step"; made when first asked for.
@@ -196,6 +205,7 @@ class Model final : public RefCounted {
   size_t init_covers_ = 0;      // variables that init_ assigns
   std::vector<size_t> shared_;  // what next_tower() still has to answer, last first
   std::vector<Following> following_;
+  std::vector<Switched> switched_;
   size_t tower_ = 0;  // how often next_tower() was called
   VariablePolicy* policy_ = nullptr;
   AfterInit after_init_;

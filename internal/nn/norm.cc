@@ -154,6 +154,7 @@ Result<Value> batch_norm(Model& model, Value x, const BatchNormLayer& layer, Val
   }
   const Value y = flat ? shaped(build, build.reshape(made.y, build.shape(x)), build.info(x).shape) : made.y;
   DTG_TRY(build.status());
+  model.note_switched(y, training);
   DTG_TRY(model.follow(mean, made.mean, 1 - layer.momentum));
   DTG_TRY(model.follow(variance, made.variance, 1 - layer.momentum));
   return y;

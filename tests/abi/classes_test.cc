@@ -1,12 +1,12 @@
 // Names of classes: what a file of named classes was trained on is told by whoever loads the model, in another program; and that data which
 // mean something else by the same numbers are refused, as is what would train alone or not at all without a word. One thread.
-#include <mutex>
-
+#include "told.h"
 #include "trainer_lab.h"
 
 namespace {
 
 using namespace fits;
+using outside::Told;
 using Names = std::vector<std::string>;
 
 // The names of an output's classes; the error, where there are none.
@@ -23,28 +23,6 @@ Names names_of(const dtg_model* model, const char* output) {
   dtg_tensor_release(names);
   return found;
 }
-
-struct Lines {
-  std::mutex guard;
-  std::string all;
-  dtg_runtime* runtime = nullptr;
-  Lines() {
-    dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
-    options.log_user = this;
-    options.log = [](void* user, dtg_log_level, const char* place, const char* message) {
-      Lines& told = *static_cast<Lines*>(user);
-      const std::lock_guard<std::mutex> lock(told.guard);
-      told.all += std::string(place) + ": " + message + "\n";
-    };
-    OK(dtg_runtime_create(&options, &runtime));
-  }
-  // The last lines are handed on.
-  std::string end() {
-    dtg_runtime_release(runtime);
-    const std::lock_guard<std::mutex> lock(guard);
-    return all;
-  }
-};
 
 class Classes : public Trainer {
  protected:
@@ -142,7 +120,7 @@ TEST_F(Classes, AreOfOutputsThatTellThemApart) {
 }
 
 TEST_F(Classes, OtherDataMeanTheSame) {
-  Lines lines;
+  Told lines;
   {
     Lab lab(true, nullptr, DTG_OK, false, 0.05f, lines.runtime);
     dtg_dataset* const data = read(rows_, nullptr, lines.runtime);
@@ -195,7 +173,7 @@ TEST_F(Classes, ARefusedFitLeavesNoSchema) {
 
 // A loop of the host's own would be over before its first step.
 TEST_F(Classes, ABatchThatDropsAllIsTold) {
-  Lines lines;
+  Told lines;
   const auto drain = [&](auto add) {
     dtg_dataset* data = nullptr;
     OK(dtg_dataset_range(lines.runtime, 0, 7, 1, &data));

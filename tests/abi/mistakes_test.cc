@@ -1,35 +1,14 @@
 // What a newcomer gives by mistake and would not notice: other columns, rows that are missing, one NaN, batches of two sizes, options that
 // do nothing. Each is refused or told. One thread.
 #include <cmath>
-#include <mutex>
 
+#include "told.h"
 #include "trainer_lab.h"
 
 namespace {
 
 using namespace fits;
-
-struct Lines {
-  std::mutex guard;
-  std::string all;
-  dtg_runtime* runtime = nullptr;
-  Lines() {
-    dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
-    options.log_user = this;
-    options.log = [](void* user, dtg_log_level, const char* place, const char* message) {
-      Lines& told = *static_cast<Lines*>(user);
-      const std::lock_guard<std::mutex> lock(told.guard);
-      told.all += std::string(place) + ": " + message + "\n";
-    };
-    OK(dtg_runtime_create(&options, &runtime));
-  }
-  // The last lines are handed on.
-  std::string end() {
-    dtg_runtime_release(runtime);
-    const std::lock_guard<std::mutex> lock(guard);
-    return all;
-  }
-};
+using outside::Told;
 
 bool has(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
 
@@ -109,7 +88,7 @@ TEST_F(Mistakes, OtherColumnsOfEqualNumberAreRefused) {
 
 // One row of the validation that is no number says nothing about the weights.
 TEST_F(Mistakes, NaNInTheValidationIsToldAndDecidesNothing) {
-  Lines lines;
+  Told lines;
   {
     Lab lab(true, nullptr, DTG_OK, false, 0.05f, lines.runtime);
     dtg_dataset* const ill = ill_rows();
@@ -178,7 +157,7 @@ TEST_F(Mistakes, NaNUnderAPoolIsSeen) {
 }
 
 TEST_F(Mistakes, RowsThatAreLeftOutAreToldWherePredictionsAreFewer) {
-  Lines lines;
+  Told lines;
   {
     Lab lab(true, nullptr, DTG_OK, false, 0.05f, lines.runtime);
     dtg_dataset* const data = read("a,b,c,kind\n1,2,3,0\n,5,6,1\n7,8,9,0\n", "kind", nullptr, lines.runtime, DTG_MISSING_DROP);
@@ -381,7 +360,7 @@ TEST_F(Mistakes, FilesOfAnotherKindAreToldApart) {
 }
 
 TEST_F(Mistakes, ATrainingThatIsOverIsTold) {
-  Lines lines;
+  Told lines;
   {
     Lab lab(true, nullptr, DTG_OK, false, 0.05f, lines.runtime);
     dtg_fit how = DTG_FIT_INIT;
@@ -397,7 +376,7 @@ TEST_F(Mistakes, ATrainingThatIsOverIsTold) {
 }
 
 TEST_F(Mistakes, OtherStagesThanInTrainingAreTold) {
-  Lines lines;
+  Told lines;
   {
     Lab lab(true, nullptr, DTG_OK, false, 0.05f, lines.runtime);
     dtg_dataset* const data = read(rows_, "kind", nullptr, nullptr, 0, 0);
@@ -457,7 +436,7 @@ TEST_F(Mistakes, TablesAreMixedOnlyWhereTheyMeanTheSame) {
 
 // It may have made the same of both.
 TEST_F(Mistakes, BehindAFunctionTablesThatDifferAreToldAndMixed) {
-  Lines lines;
+  Told lines;
   dtg_dataset* const first = read("a,b,c,kind\n1,2,3,lily\n4,5,6,rose\n", "kind", nullptr, lines.runtime, 0, 0);
   dtg_dataset* other = read("a,b,c,kind\n1,2,3,rose\n4,5,6,tulip\n", "kind", nullptr, lines.runtime, 0, 0);
   const int64_t three = 3;
@@ -514,7 +493,7 @@ TEST_F(Mistakes, NamesAreNoNumbers) {
 
 // By the batch this time, and not where the data were read.
 TEST_F(Mistakes, RowsTooFewForABatchAreToldWherePredictionsAreFewer) {
-  Lines lines;
+  Told lines;
   {
     Lab lab(true, nullptr, DTG_OK, false, 0.05f, lines.runtime);
     dtg_tensor* scores = nullptr;

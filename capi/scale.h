@@ -1,0 +1,14 @@
+// Whether predictions are on the scale that a loss or a metric takes them for. The thread that builds the model.
+#pragma once
+
+#include "capi/model.h"
+
+namespace dtg::capi {
+
+enum class Scale : uint8_t { probabilities, logits };
+
+// A warning where what softmax or sigmoid made is taken for logits, or the bare sums of a layer for probabilities: such a model trains, and
+// badly, without an error. Only what the graph shows is told. `what` names the loss or the metric.
+void tell_scale(const ModelObject& model, Value predictions, Scale taken_for, const char* what);
+
+}  // namespace dtg::capi

@@ -1,0 +1,186 @@
+// What builds and trains without an error and is not what was meant: logits taken for probabilities and the other way round, and layers
+// that are never switched off. The log tells of each, once; and says nothing of what is right. One thread.
+#include <algorithm>
+
+#include <dtg/sugar_ops.h>
+
+#include "told.h"
+#include "trainer_lab.h"
+
+namespace {
+
+using namespace fits;
+using outside::Told;
+
+bool tells(const std::string& text, const char* words) { return text.find(words) != std::string::npos; }
+
+// A graph with rows of three numbers in, and what a layer of two units makes of them.
+struct Net {
+  Told told;
+  dtg_graph* graph = nullptr;
+  dtg_model* model = nullptr;
+  dtg_session* session = nullptr;
+  dtg_value x{}, labels{}, classes{}, training{};
+  Net() {
+    const int64_t rows[] = {-1, 3}, pairs[] = {-1, 2}, list[] = {-1};
+    OK(dtg_graph_create(told.runtime, &graph));
+    OK(dtg_model_create(graph, 1, &model));
+    OK(dtg_session_connect(told.runtime, "local", DTG_STRLEN, graph, nullptr, &session));
+    OK(dtg_placeholder(graph, "x", DTG_F32, rows, 2, &x));
+    OK(dtg_placeholder(graph, "pairs", DTG_F32, pairs, 2, &labels));
+    OK(dtg_placeholder(graph, "classes", DTG_I64, list, 1, &classes));
+    OK(dtg_placeholder(graph, "training", DTG_BOOL, nullptr, 0, &training));
+  }
+  dtg_value dense(dtg_value from, dtg_activation activation) {
+    dtg_dense layer = DTG_DENSE_INIT;
+    layer.units = 2;
+    layer.activation = activation;
+    dtg_value out{};
+    OK(dtg_nn_dense(model, from, &layer, &out));
+    return out;
+  }
+  dtg_value step() {
+    dtg_variable variable = DTG_VARIABLE_INIT;
+    OK(dtg_model_global_step(model, &variable));
+    return variable.read;
+  }
+  void loss(dtg_loss_kind kind, bool from_logits, dtg_value predictions, dtg_value* out = nullptr) {
+    dtg_loss what = DTG_LOSS_INIT;
+    what.kind = kind;
+    what.from_logits = from_logits;
+    dtg_value made{};
+    OK(dtg_nn_loss(model, &what, kind == DTG_LOSS_SPARSE_CATEGORICAL_CROSSENTROPY ? classes : labels, predictions, {}, &made));
+    if (out) *out = made;
+  }
+  void metric(dtg_metric_kind kind, bool from_logits, double threshold, dtg_value predictions) {
+    dtg_metric what = DTG_METRIC_INIT;
+    what.kind = kind;
+    what.from_logits = from_logits;
+    what.threshold = threshold;
+    dtg_metric_values made = DTG_METRIC_VALUES_INIT;
+    OK(dtg_nn_metric(model, &what, labels, predictions, {}, &made));
+  }
+  void train(dtg_value loss, dtg_value given) {
+    const dtg_value feeds[] = {x, labels};
+    dtg_trainer_options options = DTG_TRAINER_OPTIONS_INIT;
+    dtg_optimizer sgd = DTG_OPTIMIZER_INIT;
+    options.session = session;
+    options.feeds = feeds;
+    options.num_feeds = 2;
+    options.loss = loss;
+    options.training = given;
+    options.optimizer = &sgd;
+    dtg_trainer* trainer = nullptr;
+    OK(dtg_trainer_create(model, &options, &trainer));
+    dtg_trainer_release(trainer);
+  }
+  std::string end() {
+    dtg_session_release(session);
+    dtg_model_release(model);
+    dtg_graph_release(graph);
+    return told.end();
+  }
+};
+
+TEST(Scale, OfProbabilitiesInPlaceOfLogitsIsTold) {
+  Net net;
+  dtg_value out{};
+  OK(dtg_nn_sparse_softmax_cross_entropy(net.model, net.classes, net.dense(net.x, DTG_ACT_SOFTMAX), &out));
+  OK(dtg_nn_softmax_cross_entropy(net.model, net.labels, net.dense(net.x, DTG_ACT_SOFTMAX), &out));
+  OK(dtg_nn_sigmoid_cross_entropy(net.model, net.labels, net.dense(net.x, DTG_ACT_SIGMOID), &out));
+  net.loss(DTG_LOSS_CATEGORICAL_CROSSENTROPY, true, net.dense(net.x, DTG_ACT_SOFTMAX));
+  net.metric(DTG_METRIC_AUC, true, 0, net.dense(net.x, DTG_ACT_SIGMOID));
+  const std::string all = net.end();
+  EXPECT_TRUE(tells(all, "sparse softmax cross entropy: \"dense/Softmax:0\" is what softmax made, and is taken for logits")) << all;
+  EXPECT_TRUE(tells(all, "\nmodel: softmax cross entropy: \"dense_1/Softmax:0\" is what softmax made")) << all;
+  EXPECT_TRUE(tells(all, "sigmoid cross entropy: \"dense_2/Sigmoid:0\" is what sigmoid made")) << all;
+  EXPECT_TRUE(tells(all, "categorical_crossentropy: \"dense_3/Softmax:0\" is what softmax made")) << all;
+  EXPECT_TRUE(tells(all, "auc: \"dense_4/Sigmoid:0\" is what sigmoid made")) << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 5) << all;
+}
+
+TEST(Scale, OfLogitsInPlaceOfProbabilitiesIsTold) {
+  const std::vector<dtg_loss_kind> losses = {DTG_LOSS_KL_DIVERGENCE,
+                                             DTG_LOSS_BINARY_CROSSENTROPY,
+                                             DTG_LOSS_CATEGORICAL_CROSSENTROPY,
+                                             DTG_LOSS_SPARSE_CATEGORICAL_CROSSENTROPY,
+                                             DTG_LOSS_DICE,
+                                             DTG_LOSS_TVERSKY};
+  const std::vector<dtg_metric_kind> metrics = {DTG_METRIC_LOG_LOSS,  DTG_METRIC_AUC,    DTG_METRIC_BINARY_ACCURACY,
+                                                DTG_METRIC_PRECISION, DTG_METRIC_RECALL, DTG_METRIC_FALSE_NEGATIVES};
+  Net net;
+  for (const dtg_loss_kind kind : losses) net.loss(kind, false, net.dense(net.x, DTG_ACT_NONE));
+  for (const dtg_metric_kind kind : metrics) net.metric(kind, false, 0, net.dense(net.x, DTG_ACT_NONE));
+  const std::string all = net.end();
+  EXPECT_TRUE(tells(all, "binary_crossentropy: \"dense_1/BiasAdd:0\" is what a layer without an activation made")) << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), static_cast<int64_t>(losses.size() + metrics.size())) << all;
+}
+
+TEST(Scale, ThatIsRightIsNotSpokenOf) {
+  Net net;
+  dtg_value out{};
+  OK(dtg_nn_sparse_softmax_cross_entropy(net.model, net.classes, net.dense(net.x, DTG_ACT_NONE), &out));
+  OK(dtg_nn_sigmoid_cross_entropy(net.model, net.labels, net.dense(net.x, DTG_ACT_NONE), &out));
+  net.loss(DTG_LOSS_BINARY_CROSSENTROPY, true, net.dense(net.x, DTG_ACT_NONE));
+  net.loss(DTG_LOSS_BINARY_CROSSENTROPY, false, net.dense(net.x, DTG_ACT_SIGMOID));
+  net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, net.dense(net.x, DTG_ACT_NONE));
+  net.loss(DTG_LOSS_HINGE, false, net.dense(net.x, DTG_ACT_NONE));
+  net.metric(DTG_METRIC_AUC, true, 0, net.dense(net.x, DTG_ACT_NONE));
+  net.metric(DTG_METRIC_AUC, false, 0, net.dense(net.x, DTG_ACT_SIGMOID));
+  net.metric(DTG_METRIC_BINARY_ACCURACY, false, 0.1, net.dense(net.x, DTG_ACT_NONE));
+  net.metric(DTG_METRIC_CATEGORICAL_ACCURACY, false, 0, net.dense(net.x, DTG_ACT_NONE));
+  EXPECT_EQ(net.end(), "");
+}
+
+// Whoever forgets a switch would evaluate, predict and export with dropout.
+TEST(Switches, ThatNobodyGaveAreTold) {
+  Net net;
+  dtg_value h = net.dense(net.x, DTG_ACT_RELU), loss{};
+  dtg_batch_norm norm = DTG_BATCH_NORM_INIT;
+  OK(dtg_nn_dropout(net.model, h, 0.5, net.step(), {}, &h));
+  OK(dtg_nn_batch_norm(net.model, h, &norm, &h));
+  OK(dtg_nn_noise(net.model, h, DTG_GAUSSIAN_NOISE, 0.1, net.step(), net.training, &h));
+  net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, h, &loss);
+  net.train(loss, net.training);
+  const std::string all = net.end();
+  EXPECT_TRUE(tells(all,
+                    "trainer: what is for training alone goes on in evaluate, predict and model.dtg, because these layers were given no "
+                    "`training`: \"dropout\" \"batch_normalization\"; give"))
+      << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1) << all;
+}
+
+TEST(Switches, ThatTheTrainerHasNotAreTold) {
+  for (const bool given : {false, true}) {
+    Net net;
+    dtg_value h = net.dense(net.x, DTG_ACT_RELU), loss{}, on{}, yes{};
+    uint8_t one = 1;
+    dtg_tensor* tensor = nullptr;
+    OK(dtg_tensor_create(DTG_BOOL, nullptr, 0, &one, 1, nullptr, nullptr, &tensor));
+    OK(dtg_const(net.graph, tensor, &yes));
+    dtg_tensor_release(tensor);
+    OK(dtg_add_placeholder_with_default(net.graph, "on", yes, nullptr, 0, &on));
+    OK(dtg_nn_dropout(net.model, h, 0.5, net.step(), on, &h));
+    net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, h, &loss);
+    net.train(loss, given ? on : dtg_value{});
+    const std::string all = net.end();
+    if (given) EXPECT_EQ(all, "");
+    else
+      EXPECT_TRUE(tells(all,
+                        "leave these layers as they are in training, because the `training` that they were given is not the trainer's: "
+                        "\"dropout\"; give the trainer the same"))
+          << all;
+  }
+}
+
+// One that is fed from the data is the host's own, and one that nobody feeds ends the first step.
+TEST(Switches, ThatAreFedAreNotSpokenOf) {
+  Net net;
+  dtg_value h = net.dense(net.x, DTG_ACT_RELU), loss{};
+  OK(dtg_nn_dropout(net.model, h, 0.5, net.step(), net.training, &h));
+  net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, h, &loss);
+  net.train(loss, {});
+  EXPECT_EQ(net.end(), "");
+}
+
+}  // namespace
