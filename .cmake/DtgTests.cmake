@@ -4,7 +4,8 @@
 #   tests/abi/*_test.cc   one GoogleTest program, test_abi, that links libdtg.so and sees only the public headers
 #   tests/abi/*.c         one C11 program each, abi_<name>, the same
 #   tests/abi/guest/      hosts that are built by tests/bindings/guest_test.py
-#   tests/cluster/        a program like those, in parts that run beside each other, test_cluster_1 and so on: most of its cases wait
+#   tests/cluster/        a program like those, in parts that run beside each other, test_cluster_1 and so on: most of its cases wait; tests/abi
+#                         is cut likewise
 #   tests/oracle/         tools: <tool>_main.cc plus the folder's other files; run against vectors by the oracle tests
 #   tests/bench/*.cc      one benchmark program each, bench_<name>; built by `make bench` only
 #   tests/bench/compare/  our side of the comparison with other frameworks, on the public headers; compare.py drives it
@@ -88,7 +89,7 @@ endforeach()
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/abi/*_test.cc")
 if(sources)
   dtg_unite(sources test_abi)
-  dtg_add_gtest(test_abi abi 1 ${sources})
+  dtg_add_gtest(test_abi abi 3 ${sources})
   target_link_libraries(test_abi PRIVATE dtg ${CMAKE_DL_LIBS} Threads::Threads)
 endif()
 file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/abi/*.c")
@@ -321,7 +322,8 @@ if(NOT DTG_SANITIZE)
 endif()
 
 # Long ones first, where nothing is known yet of how long they took: one that begins last is waited for alone.
-foreach(name bindings_go bindings_rust bindings_outside bindings_java sim_cluster test_cluster_1 test_cluster_2 test_cluster_3 test_abi test_ops)
+foreach(name bindings_go bindings_rust bindings_outside bindings_java sim_cluster test_cluster_1 test_cluster_2 test_cluster_3 test_abi_1 test_abi_2 test_abi_3
+        test_ops)
   if(TEST ${name})
     set_tests_properties(${name} PROPERTIES COST 100)
   endif()
