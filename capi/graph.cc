@@ -302,7 +302,21 @@ Status read_ps_tasks(const dtg_device_setter& c, DeviceSetter::Options& options)
   return {};
 }
 
-Result<DeviceSetter::Options> read_setter(const dtg_device_setter* given) {
+// Workers that share no variables wait in the end for what only the chief has.
+void tell_apart(const GraphObject& object, const dtg_device_setter& c) {
+  const Held<ClusterObject> cluster(c.cluster, HandleType::cluster);
+  LogSink* const log = object.runtime->seams().log;
+  if (!cluster || !log) return;
+  size_t workers = 0;
+  for (const ClusterSpec::Task& task : cluster->spec.tasks()) workers += task.job == "worker" || task.job == "chief";
+  if (workers < 2) return;
+  log->write(LogLevel::warn, "graph",
+             format("a device setter changes nothing: the cluster has %zu workers, and no parameter server to keep the variables that they "
+                    "are to share; each has its own. Start one, as by `dtg run --ps 1`",
+                    workers));
+}
+
+Result<DeviceSetter::Options> read_setter(const GraphObject& object, const dtg_device_setter* given) {
   dtg_device_setter c = DTG_DEVICE_SETTER_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_device_setter), "dtg_device_setter", &c));
   if (c.strategy != DTG_SETTER_ROUND_ROBIN && c.strategy != DTG_SETTER_GREEDY_BYTES) {
@@ -322,6 +336,7 @@ Result<DeviceSetter::Options> read_setter(const dtg_device_setter* given) {
     options.ps_ops.emplace_back(c.ps_ops[i]);
   }
   DTG_TRY(read_ps_tasks(c, options));
+  if (c.cluster && options.tasks.empty()) tell_apart(object, c);
   return options;
 }
 
@@ -452,9 +467,9 @@ dtg_error* dtg_graph_push_device(dtg_graph* handle, const char* device, size_t d
   });
 }
 dtg_error* dtg_graph_push_device_setter(dtg_graph* handle, const dtg_device_setter* setter) noexcept {
-  return change_graph(handle, [&](Graph& graph) -> Status {
-    DTG_ASSIGN(DeviceSetter::Options options, read_setter(setter));
-    graph.push_device_function(make_ref<DeviceSetter>(std::move(options)));
+  return change_graph_object(handle, [&](GraphObject& object) -> Status {
+    DTG_ASSIGN(DeviceSetter::Options options, read_setter(object, setter));
+    object.graph->push_device_function(make_ref<DeviceSetter>(std::move(options)));
     return {};
   });
 }

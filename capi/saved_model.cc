@@ -26,7 +26,7 @@ Status restore_from(ModelObject& model, Session& session, const std::string& pat
   DTG_ASSIGN(const TensorFile file, read_tensors(*seams.disk, path, {.budget = seams.budget}));
   DTG_ASSIGN(const Fit fit, Fit::of(*model.model, saved_tensors(file), names));
   if (!c.partial) DTG_TRY(fit.check(path, false));
-  if (fit.both.empty()) return failed_precondition("restore \"%s\": no variable of the model is in it", path.c_str());
+  DTG_TRY(fit.check_any(path));
   DTG_TRY(assign_saved(*model.model, session, file, fit));
   for (const auto& [key, value] : file.metadata) {
     if (!key.starts_with("dtg.")) set_metadata(model, key, value);

@@ -25,7 +25,7 @@ Result<ClusterSpec::Task> own_task(const Server::Options& options) {
     job = tasks[0].job;
   const ClusterSpec::Task* const task = options.cluster.find(job, options.task);
   if (task) return *task;
-  if (job.empty()) {
+  if (job.empty() || options.task < 0) {
     return invalid_argument("start a server: it is not said which task of the cluster it is; TF_CONFIG says so by \"task\": {\"type\", "
                             "\"index\"}, options by job and task; the cluster is \"%.1000s\"",
                             options.cluster.text().c_str());

@@ -321,7 +321,7 @@ Result<Tensor> Variable::spare(const Shape& shape) {
 
 Status no_value(const Variable& variable, const char* attempted) {
   return failed_precondition("%s the variable \"%s\" of type %s: it has no value; run its initializer (or restore a "
-                             "checkpoint) before",
+                             "checkpoint) before; an initializer is of the variables that were there when it was taken",
                              attempted, variable.name().c_str(), dtype_name(variable.dtype()));
 }
 

@@ -44,7 +44,7 @@ Status Graph::check_node(NodeId id) const {
 }
 
 Status Graph::check(Value value) const {
-  if (!value.valid()) return invalid_argument("the value is invalid (0): was the call that should have made it checked?");
+  if (!value.valid()) return invalid_argument("the value is invalid (0): it was left out, or the call that should have made it has failed");
   if (value.tag() != tag_) {
     return invalid_argument(
         "the value is of another graph (graph %u, this one is graph %u): a value may only be used with the graph that made it", value.tag(),

@@ -72,7 +72,7 @@ Status check_numbers(const Optimizer& o) {
   const bool adam = is(Kind::adam, Kind::adam_w, Kind::adamax, Kind::nadam, Kind::lamb);
   const Number numbers[] = {
       {!o.learning_rate.valid(), "rate", o.rate},
-      {is(Kind::momentum, Kind::rms_prop, Kind::lars), "momentum", o.momentum},
+      {is(Kind::momentum, Kind::rms_prop, Kind::lars), "momentum", o.momentum, Range::to_one},
       {adam || is(Kind::lion), "beta1", o.beta1, Range::below_one},
       {adam || is(Kind::lion), "beta2", o.beta2, Range::below_one},
       {adam || is(Kind::rms_prop, Kind::adadelta, Kind::lars, Kind::adafactor), "epsilon", o.epsilon},

@@ -84,6 +84,7 @@ Result<Checkpoints::Restored> Checkpoints::restore(const SetId* id) {
   restored.how = Restored::How::restored;
   restored.path = directory_.path_of(set.value().manifest.id);
   restored.step = set.value().manifest.id.step;
+  DTG_TRY(fit.check_any(restored.path));
   DTG_TRY(put(set.value(), fit, restored).with_context("restore \"" + restored.path + "\""));
   plan_next(restored.step);
   return restored;
@@ -103,7 +104,6 @@ Status Checkpoints::put(const RestoredSet& set, const Fit& fit, Restored& restor
   }
   Assignment assign;
   for (const auto& [variable, saved] : fit.both) DTG_TRY(assign.add(model_->graph(), variable, *set.find(saved)));
-  if (assign.targets.empty()) return failed_precondition("no variable of the model is in the set");
   if (companion_) DTG_TRY(companion_->put(set));
   DTG_TRY(put_places(set, 0, restored));
   return session_->run({.feeds = assign.feeds, .feed_tensors = assign.pointers(), .fetches = {}, .targets = assign.targets}, {});

@@ -112,4 +112,11 @@ Status Fit::check(const std::string& path, bool extra_is_wrong) const {
                              path.c_str(), why.c_str(), extra_is_wrong ? "a new training takes a directory of its own, " : "");
 }
 
+Status Fit::check_any(const std::string& path) const {
+  if (!both.empty()) return {};
+  return failed_precondition(
+      "restore \"%s\": it has none of the model's variables%s", path.c_str(),
+      (list_of("of another type or shape", reshaped) + list_of("not in it", missing) + list_of("in it alone", extra)).c_str());
+}
+
 }  // namespace dtg

@@ -49,6 +49,8 @@ struct Fit {
   bool takes(const std::string& saved) const;
   // FAILED_PRECONDITION with all that does not fit; what is extra counts only where it is not to be ignored.
   Status check(const std::string& path, bool extra_is_wrong) const;
+  // The same where nothing fits at all.
+  Status check_any(const std::string& path) const;
 };
 
 }  // namespace dtg

@@ -40,6 +40,8 @@ std::string apart_advice(const Reading& data) {
 std::string shape_advice(const Reading& data, const PartialShape& has, const PartialShape& fed, size_t component) {
   if (std::string apart = apart_advice(data); !apart.empty()) return apart;
   if (has.rank() + 1 == fed.rank() && data.data().batch_rank() == 0) return "a batch has one dimension more: add batch() to the data set";
+  if (has.rank() + 1 == fed.rank() && component > 0 && fed.dim(fed.rank() - 1) == 1)
+    return "it has one number for each example: leave the last dimension of 1 out of the placeholder";
   if (has.rank() == fed.rank() + 1 && data.data().batch_rank() > 1)
     return "the data set is batched twice, its stages are " + data.text() + ": leave one of the batches out";
   const std::vector<std::string> features = component == 0 ? feature_names(data.schema()) : std::vector<std::string>();

@@ -518,7 +518,10 @@ TEST_F(FirstHour, RestoresByOtherNamesAndInPart) {
   how.names = "[]";
   refused(attempt(), DTG_INVALID_ARGUMENT, "no object");
   how.names = R"({"head/": "nowhere/", "encoder/": "nothing/"})";
-  refused(attempt(), DTG_FAILED_PRECONDITION, "nothing fits");
+  const std::string none = refused(attempt(), DTG_FAILED_PRECONDITION, "nothing fits");
+  EXPECT_NE(none.find("it has none of the model's variables; not in it: \"encoder/kernel\" (\"nothing/kernel\" there)"), std::string::npos)
+      << none;
+  EXPECT_NE(none.find("in it alone: \"beta1_power\""), std::string::npos) << none;
 }
 
 TEST_F(FirstHour, CheckpointsByOtherNames) {

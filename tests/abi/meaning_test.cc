@@ -60,8 +60,8 @@ struct Net {
     dtg_metric_values made = DTG_METRIC_VALUES_INIT;
     OK(dtg_nn_metric(model, &what, labels, predictions, {}, &made));
   }
-  void train(dtg_value loss, dtg_value given) {
-    const dtg_value feeds[] = {x, labels};
+  dtg_trainer* trainer(dtg_value loss, dtg_value given, dtg_value fed) {
+    const dtg_value feeds[] = {x, fed};
     dtg_trainer_options options = DTG_TRAINER_OPTIONS_INIT;
     dtg_optimizer sgd = DTG_OPTIMIZER_INIT;
     options.session = session;
@@ -72,8 +72,9 @@ struct Net {
     options.optimizer = &sgd;
     dtg_trainer* trainer = nullptr;
     OK(dtg_trainer_create(model, &options, &trainer));
-    dtg_trainer_release(trainer);
+    return trainer;
   }
+  void train(dtg_value loss, dtg_value given) { dtg_trainer_release(trainer(loss, given, labels)); }
   std::string end() {
     dtg_session_release(session);
     dtg_model_release(model);
@@ -181,6 +182,42 @@ TEST(Switches, ThatAreFedAreNotSpokenOf) {
   net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, h, &loss);
   net.train(loss, {});
   EXPECT_EQ(net.end(), "");
+}
+
+// Each worker would have variables of its own, and all but the chief would wait for them.
+TEST(Setters, OfWorkersWithoutAParameterServerAreTold) {
+  for (const bool several : {true, false}) {
+    Net net;
+    const char* const list = several ? "worker=a:1,b:2" : "worker=a:1";
+    dtg_cluster* cluster = nullptr;
+    OK(dtg_cluster_parse(list, DTG_STRLEN, &cluster));
+    dtg_device_setter setter = DTG_DEVICE_SETTER_INIT;
+    setter.cluster = cluster;
+    OK(dtg_graph_push_device_setter(net.graph, &setter));
+    OK(dtg_graph_pop_device(net.graph));
+    dtg_cluster_release(cluster);
+    const std::string all = net.end();
+    EXPECT_EQ(tells(all, "graph: a device setter changes nothing: the cluster has 2 workers, and no parameter server"), several) << all;
+  }
+}
+
+// A label is one number, and many write its placeholder as a column.
+TEST(Shapes, OfLabelsThatAreAColumnOnOneSideAreTold) {
+  Net net;
+  const int64_t column[] = {-1, 1};
+  dtg_value y{}, loss{}, h = net.dense(net.x, DTG_ACT_NONE);
+  OK(dtg_placeholder(net.graph, "y", DTG_I64, column, 2, &y));
+  net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, h, &loss);
+  dtg_trainer* const trainer = net.trainer(loss, {}, y);
+  dtg_dataset* const data = rows(0, false);
+  const std::string why = refused(dtg_trainer_begin(trainer, data, nullptr, nullptr), DTG_INVALID_ARGUMENT, "a column");
+  EXPECT_TRUE(tells(why,
+                    "component 1 of the data set is int64[?], and \"y:0\" which it is fed to is int64[?,1]; it has one number for each "
+                    "example: leave the last dimension of 1 out of the placeholder"))
+      << why;
+  dtg_dataset_release(data);
+  dtg_trainer_release(trainer);
+  net.end();
 }
 
 }  // namespace

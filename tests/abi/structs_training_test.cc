@@ -56,6 +56,7 @@ TEST_F(TrainingStructs, PointersInsideOptimizers) {
   refuse("a clip below zero", [](auto& o) { o.clip_each_norm = -1; });
   refuse("a count below zero", [](auto& o) { o.accumulation_steps = -1; });
   refuse("a momentum above one", [](auto& o) { o.use_ema = 1, o.ema_momentum = 1.5; });
+  refuse("a momentum of steps above one", [](auto& o) { o.kind = DTG_OPT_MOMENTUM, o.momentum = 2; });
   refuse("a power that is none", [](auto& o) { o.kind = DTG_OPT_FTRL, o.rate_power = 1; });
   dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
   optimizer.kind = DTG_OPT_ADAM;

@@ -196,8 +196,8 @@ typedef struct dtg_device_setter {
  * goes before what the setter says, and that before the device scopes around it; the turn moves only when the setter
  * was asked for a task, not for a variable that asks for another job. Slots follow their variable and gradients
  * their op. Workers that build the same nodes in the same order agree. Without ps tasks, or without that job in the
- * cluster, it changes nothing. Each push starts anew with the first task. Errors: INVALID_ARGUMENT. Single.
- * Since 0.1. */
+ * cluster, it changes nothing; the log tells where the cluster has several workers. Each push starts anew with the first task. Errors:
+ * INVALID_ARGUMENT. Single. Since 0.1. */
 DTG_ERR dtg_graph_push_device_setter(dtg_graph *graph, const dtg_device_setter *setter) DTG_NOEXCEPT;
 /* Opens a control scope; `values` may be outputs or nodes, and none at all. See dtg_graph_push_name_scope. Since 0.1.
  * Semantics: tf.control_dependencies; an empty list adds nothing and lifts nothing. */

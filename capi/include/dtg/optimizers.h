@@ -91,7 +91,7 @@ typedef struct dtg_optimizer {
   int32_t nesterov;
   dtg_value learning_rate;    /* a floating-point scalar, such as a placeholder or a schedule; {0}: `rate` */
   double rate;                /* 0: 0.01 */
-  double momentum;            /* of DTG_OPT_MOMENTUM, DTG_OPT_RMSPROP and DTG_OPT_LARS; 0: none */
+  double momentum;            /* of DTG_OPT_MOMENTUM, DTG_OPT_RMSPROP and DTG_OPT_LARS, to 1; 0: none */
   double beta1;               /* 0: 0.9 */
   double beta2;               /* 0: 0.999; DTG_OPT_LION: 0.99 */
   double epsilon;             /* 0: 1e-8; of kinds from DTG_OPT_ADADELTA on 1e-7, but DTG_OPT_LARS: none, DTG_OPT_ADAFACTOR: 1e-30 */

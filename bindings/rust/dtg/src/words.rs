@@ -3,7 +3,7 @@
 #[rustfmt::skip]
 pub(crate) const WORDS_OF_C: &[(&str, &str)] = &[
     ("is given with length 0; give its length, or DTG_STRLEN for a string that ends with NUL, or NULL for none", "is empty; leave it out"),
-    ("the value is invalid (0): was the call that should have made it checked?", "the value is none; an earlier call has failed to make it"),
+    ("the value is invalid (0): it was left out, or the call that should have made it has failed", "the value is none: it was left out, or an earlier call has failed to make it"),
     ("the handle is not an open ", "this is not an open "),
     (": it was released, or is a handle of another type", ": it was closed"),
     (" is NULL; it must point to something", " is missing; give one"),
