@@ -156,6 +156,7 @@ void Queue::enter(PendingOp& pending, PendingOpList& ended) {
 
 void Queue::withdraw(PendingOp& pending, PendingOpList& ended) {
   auto& op = static_cast<Operation&>(pending);
+  op.withdrawn();
   give_back(op);
   end(op, op.verb_ <= Verb::enqueue_many || op.verb_ == Verb::close ? putters_ : takers_, ended, {});
   serve(ended);

@@ -49,6 +49,8 @@ class Queue final : public WaitingResource {
       const bool many = verb_ == Verb::enqueue_many || verb_ == Verb::dequeue_many || verb_ == Verb::dequeue_up_to;
       return many ? moved_ > 0 : outcome.ok();
     }
+    // Its run was ended while it waited; the queue is locked.
+    virtual void withdrawn() {}
 
    private:
     friend class Queue;

@@ -12,6 +12,7 @@ namespace {
 [[gnu::cold]] void register_of_training(OpTable& ops, KernelTable& kernels) {
   register_loss_check(ops, kernels);
   register_remedy(ops, kernels);
+  register_step_tokens(ops, kernels);
   register_step_clocks(ops, kernels);
   register_step_members(ops, kernels);
   register_contribution(ops, kernels);

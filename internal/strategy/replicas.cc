@@ -295,6 +295,13 @@ class Replicas {
                      graph_.unique_name(name));
   }
 
+  // Strict: for whoever waits too long for a token.
+  Value token_roll() {
+    const NameScope root(graph_, "");
+    return build_.op("_TokenRoll", {}, {{"workers", int64_t{replication_.total}}, {"shared_name", "sync/tokens"}},
+                     graph_.unique_name("sync/tokens"));
+  }
+
   // What the worker's device can do to a gradient before it travels. Strict: equal rows are merged here, so that what
   // the accumulator hands out has each row once, as it came.
   Status prepare(VariableGradient& each) {
@@ -341,8 +348,9 @@ class Replicas {
     if (!build_.ok()) return kNoNode;
     {
       const ColocationScope beside(graph_, step_.handle.node());
-      const Attr types{"component_types", std::vector<DType>{DType::i64}};
-      out_.next_step = build_.op("QueueDequeueV2", std::array{tokens_[0]}, std::array{types}, "take_token", pushed);
+      const Attr worker{"worker", int64_t{replication_.worker}}, types{"component_types", std::vector<DType>{DType::i64}};
+      out_.next_step = strict() ? build_.op("_TakeToken", std::array{tokens_[0], token_roll()}, std::array{worker}, "take_token", pushed)
+                                : build_.op("QueueDequeueV2", std::array{tokens_[0]}, std::array{types}, "take_token", pushed);
     }
     return build_.ok() ? go_on() : kNoNode;
   }

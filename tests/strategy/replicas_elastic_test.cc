@@ -1,4 +1,6 @@
 // Elastic workers, with gradients by hand: whose contribution counts in which step, exactly.
+#include <limits>
+
 #include "by_hand.h"
 
 namespace dtg {
@@ -191,7 +193,48 @@ TEST(ElasticReplicas, TheLastElementsOfAnEpochNeedNotMany) {
   s.expect_v(-1, -1);
 }
 
-TEST(ElasticReplicas, OnlyTheWorkerWhoseLossIsNoNumberIsTold) { EXPECT_EQ(SyncMode::elastic, SyncMode::elastic); }
+// A loss sum(v x), so that x is the gradient.
+TEST(ElasticReplicas, OnlyTheWorkerWhoseLossIsNoNumberIsTold) {
+  ReplicaWorld world(2);
+  const NamedVariable v = world.variable("v", {2}, 0, Initializer::zeros());
+  std::vector<Value> x;
+  std::vector<Replicated> parts;
+  for (int w = 0; w < 2; ++w) {
+    world.graph().push_device(ReplicaWorld::worker(w));
+    x.push_back(world.placeholder(DType::f32, {2}));
+    Build build(world.graph());
+    const Value loss = build.op("Sum", {build.mul(v.read, x.back()), build.ints({0})});
+    parts.push_back(good(minimize_replicated(world.model(), loss, {.learning_rate = {}, .rate = 1},
+                                             {.mode = SyncMode::elastic, .worker = w, .total = 2})));
+    ASSERT_TRUE(world.graph().pop_device().ok());
+  }
+  world.init();
+  world.run({}, {}, {parts[0].chief_init});
+  for (const Replicated& part : parts) world.run({}, {}, {part.local_init});
+  const auto train = [&](size_t w, float a, float b) {
+    world.start({{x[w], good(Tensor::of<float>(Shape::of({2}), std::array{a, b}))}}, parts[w].train, w);
+  };
+  // Worker 1 comes, too late for the first step, and is waited for from then on.
+  world.start({}, parts[0].update, kUpdate);
+  train(0, 4, 0);
+  ASSERT_TRUE(world.wait(kUpdate).ok());
+  ASSERT_TRUE(world.wait(0).ok());
+  train(1, 100, 100);
+  ASSERT_TRUE(world.wait(1).ok());
+  world.start({}, parts[0].update, kUpdate);
+  train(0, 1, 1);
+  train(1, std::numeric_limits<float>::quiet_NaN(), 1);
+  const Status ill = world.wait(1);
+  EXPECT_EQ(ill.code(), Code::invalid_argument);
+  EXPECT_NE(ill.message().find("the loss of worker 1 is nan at step 1"), std::string::npos) << ill.message();
+  EXPECT_FALSE(world.has_ended(0));
+  EXPECT_FALSE(world.has_ended(kUpdate));
+  train(1, 3, 1);
+  for (const uint64_t tag : {uint64_t{1}, uint64_t{0}, kUpdate}) ASSERT_TRUE(world.wait(tag).ok());
+  const Tensor now = world.run({}, {v.read}, {})[0];
+  EXPECT_EQ(now.values<float>()[0], -6);
+  EXPECT_EQ(now.values<float>()[1], -1);
+}
 
 }  // namespace
 }  // namespace dtg

@@ -386,6 +386,30 @@ TEST(StrictReplicas, DropsAStaleContribution) {
   expect_equal_bits(s.world.bits(), undisturbed(3));
 }
 
+// Who has waited too long for a step learns whom it waited for, also where those who wait with it have given up a moment before.
+TEST(StrictReplicas, LatenessNamesWhoHasNotContributed) {
+  Strict s(Net::embedding, kPlain, 3);
+  const auto late = [&](int w, int step) {
+    const ReplicaWorld::Feeds feeds = s.replicas[static_cast<size_t>(w)].feeds(step, w * kShard);
+    std::vector<Value> fed;
+    std::vector<const Tensor*> tensors;
+    for (const auto& [value, tensor] : feeds) fed.push_back(value), tensors.push_back(&tensor);
+    const NodeId train = s.parts[static_cast<size_t>(w)].train;
+    const Status status = s.world.session().run(
+        {.feeds = fed, .feed_tensors = tensors, .fetches = {}, .targets = {&train, 1}, .timeout_ns = 300'000'000}, {});
+    EXPECT_EQ(status.code(), Code::deadline_exceeded);
+    return status.message();
+  };
+  const auto says = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
+  std::string why = late(0, 0);
+  EXPECT_TRUE(says(why, "worker 0 has contributed to its step, which waits for workers 1 and 2 of 3")) << why;
+  why = late(2, 0);
+  EXPECT_TRUE(says(why, "worker 2 has contributed to its step, which waits for worker 1 of 3")) << why;
+  why = late(1, 0);
+  EXPECT_TRUE(says(why, "worker 1 has contributed to its step, as all 3 have, and no update was made of it; does the chief run `update`?"))
+      << why;
+}
+
 // It died after its contribution, the update went on without it, and its token was never fetched.
 TEST(StrictReplicas, ARestartedWorkerJoinsAfterTheUpdate) {
   Strict s(Net::embedding, kPlain, 2);
