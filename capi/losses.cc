@@ -36,12 +36,6 @@ Result<Loss> read_loss(const dtg_loss* given) {
 
 namespace {
 
-bool is_of_probabilities(Loss::Kind kind) {
-  using Kind = Loss::Kind;
-  return kind == Kind::kl_divergence || kind == Kind::dice || kind == Kind::tversky ||
-         (kind >= Kind::binary_crossentropy && kind <= Kind::sparse_categorical_crossentropy);
-}
-
 Result<Value> add_sampled(Model& model, const dtg_sampled_loss* given, Value labels, Value x) {
   dtg_sampled_loss c = DTG_SAMPLED_LOSS_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_sampled_loss), "dtg_sampled_loss", &c));

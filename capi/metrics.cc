@@ -44,6 +44,7 @@ Result<Metric> read_metric(const dtg_metric* given) {
 // A threshold of the host's own may be one of logits.
 bool is_of_probabilities(const Metric& metric) {
   using Kind = Metric::Kind;
+  if (metric.kind == Kind::loss) return capi::is_of_probabilities(metric.loss.kind);
   const bool decides = metric.kind == Kind::binary_accuracy || (metric.kind >= Kind::precision && metric.kind <= Kind::false_negatives);
   return metric.kind == Kind::log_loss || metric.kind == Kind::auc || (decides && metric.threshold == Metric().threshold);
 }
@@ -65,7 +66,10 @@ dtg_error* dtg_nn_metric(dtg_model* model, const dtg_metric* what, dtg_value lab
       Model& m = *object.model;
       DTG_ASSIGN(const Metric metric, read_metric(what));
       if (is_of_probabilities(metric))
-        tell_scale(object, value_of(predictions), metric.from_logits ? Scale::logits : Scale::probabilities, metric_name(metric.kind));
+        tell_scale(
+            object, value_of(predictions),
+            (metric.kind == Metric::Kind::loss ? metric.loss.from_logits : metric.from_logits) ? Scale::logits : Scale::probabilities,
+            metric_name(metric.kind));
       DTG_ASSIGN(const Measured made, measure(m, metric, value_of(labels), value_of(predictions), value_of(sample_weights)));
       values.update = to_c(m.graph().value(made.update));
       values.reset = to_c(m.graph().value(made.reset));

@@ -10,12 +10,6 @@
 namespace dtg::capi {
 namespace {
 
-int32_t this_thread() {
-  static constinit thread_local int32_t number = 0;  // a system call the first time only
-  if (number == 0) number = gettid();
-  return number;
-}
-
 std::string name_of(int32_t thread) {
   auto name = system_disk().read_file("/proc/self/task/" + std::to_string(thread) + "/comm", 64);
   std::string text = name.ok() ? name.take() : std::string();
@@ -24,6 +18,12 @@ std::string name_of(int32_t thread) {
 }
 
 }  // namespace
+
+int32_t this_thread() {
+  static constinit thread_local int32_t number = 0;  // a system call the first time only
+  if (number == 0) number = gettid();
+  return number;
+}
 
 uint64_t Owner::inside_by(Use use) {
   const auto mine = static_cast<uint64_t>(static_cast<uint32_t>(this_thread())) << 32;
@@ -72,6 +72,14 @@ int32_t Owner::enter_after(Use use, const std::atomic<bool>& refuses) {
 
 Status Owner::Turn::refused(const char* noun) const {
   const int32_t mine = this_thread();
+  // Goroutines, and what a call has called, share a thread.
+  if (mine == other_) {
+    return failed_precondition(
+        "the %s is used while an earlier call on it is under way, in this thread (\"%s\", %d) too: by what that call "
+        "has called, or by another of the program's tasks; one at a time may: give each its own, or put a lock "
+        "around the calls",
+        noun, name_of(mine).c_str(), mine);
+  }
   return failed_precondition(
       "thread \"%s\" (%d) uses the %s while thread \"%s\" (%d) is inside it; one thread at a time may: give each thread "
       "its own, or put a lock around the calls",

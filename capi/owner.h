@@ -10,6 +10,9 @@
 
 namespace dtg::capi {
 
+// The number of the thread that asks, as the kernel counts them.
+int32_t this_thread();
+
 class Owner {
  public:
   // Readers may be inside together; who changes the object is inside alone. So is who glances, but for a moment only and without a

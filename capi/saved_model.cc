@@ -10,6 +10,7 @@
 #include "capi/model.h"
 #include "dtg/nn.h"
 #include "nn/adopt.h"
+#include "nn/switches.h"
 #include "session/class_names.h"
 #include "tensor/text.h"
 
@@ -38,6 +39,17 @@ Status restore_from(ModelObject& model, Session& session, const std::string& pat
                                {"extra", words(Fit::names(fit.extra))},
                                {"reshaped", words(Fit::names(fit.reshaped))}});
   return give(HandleType::string, make_ref<StringObject>(told.text() + "\n"), report);
+}
+
+// A file is most often for serving.
+void tell_switches(const ModelObject& object, const ModelExport& what, const std::string& file) {
+  std::vector<Value> wanted;
+  for (const Endpoint& each : what.endpoints) {
+    if (!each.input) wanted.push_back(each.value);
+  }
+  LogSink* const log = object.graph->runtime->seams().log;
+  const std::string told = tell_always_on(*object.model, wanted, file.c_str());
+  if (log && !told.empty()) log->write(LogLevel::warn, "model", "export: " + told);
 }
 
 Status read_endpoints(const char* const* names, const dtg_value* values, size_t count, bool input, std::vector<Endpoint>& out) {
@@ -200,6 +212,7 @@ dtg_error* dtg_model_export(const dtg_model* model, dtg_session* session, const 
     DTG_ASSIGN(const ModelExport read, read_export(*object.model, what));
     DTG_ASSIGN(const std::string file, read_path(path, path_len));
     DTG_TRY(check_session(object, *running, "export the model"));
+    tell_switches(object, read, file);
     return export_model(*object.model, *running, read, object.metadata, file);
   });
 }

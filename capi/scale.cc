@@ -22,6 +22,12 @@ std::string_view maker(const Graph& graph, Value& value) {
 
 }  // namespace
 
+bool is_of_probabilities(Loss::Kind kind) {
+  using Kind = Loss::Kind;
+  return kind == Kind::kl_divergence || kind == Kind::dice || kind == Kind::tversky ||
+         (kind >= Kind::binary_crossentropy && kind <= Kind::sparse_categorical_crossentropy);
+}
+
 void tell_scale(const ModelObject& model, Value predictions, Scale taken_for, const char* what) {
   LogSink* const log = model.graph->runtime->seams().log;
   const Graph& graph = model.model->graph();
@@ -34,8 +40,8 @@ void tell_scale(const ModelObject& model, Value predictions, Scale taken_for, co
         from + "is what " + (op == "Softmax" ? "softmax" : "sigmoid") + " made, and is taken for logits; give what goes into that instead");
   } else if (taken_for == Scale::probabilities && op == "BiasAdd") {
     log->write(LogLevel::warn, "model",
-               from + "is what a layer without an activation made, and is taken for probabilities; "
-                      "give what sigmoid or softmax makes of it, or set from_logits where there is one");
+               from + "is what a layer without an activation made, and is taken for probabilities; give what sigmoid "
+                      "or softmax makes of it, or say that it is logits, or which threshold of them decides");
   }
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "capi/model.h"
+#include "nn/loss.h"
 
 namespace dtg::capi {
 
 enum class Scale : uint8_t { probabilities, logits };
 
+bool is_of_probabilities(Loss::Kind kind);
 // A warning where what softmax or sigmoid made is taken for logits, or the bare sums of a layer for probabilities: such a model trains, and
 // badly, without an error. Only what the graph shows is told. `what` names the loss or the metric.
 void tell_scale(const ModelObject& model, Value predictions, Scale taken_for, const char* what);

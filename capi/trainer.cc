@@ -5,6 +5,7 @@
 #include "capi/data_meaning.h"
 #include "capi/fit_options.h"
 #include "capi/guard.h"
+#include "capi/lent_event.h"
 #include "capi/losses.h"
 #include "capi/model.h"
 #include "capi/nn.h"
@@ -50,7 +51,8 @@ class TrainerObject final : public RefCounted {
   std::unique_ptr<Course> course;
   std::string trained;  // the stages of the data of the last fit
   Element element;      // of a single step
-  Record values;        // that the host was lent last
+  Record values;        // of the last evaluation
+  LentEvents lent;
 };
 
 static_assert(static_cast<int>(Course::Kind::begin) == DTG_FIT_BEGIN && static_cast<int>(Course::Kind::step) == DTG_FIT_STEP);
@@ -257,12 +259,6 @@ Status tell(TrainerObject& object, dtg_string** out) {
   return give(HandleType::string, make_ref<StringObject>(std::move(text)), out);
 }
 
-void lend_values(const Record& values, dtg_fit_event& answer) {
-  answer.names = values.c_names();
-  answer.values = values.values();
-  answer.num_values = values.size();
-}
-
 Status next(TrainerObject& object, dtg_fit_event* out) {
   dtg_fit_event answer = DTG_FIT_EVENT_INIT;
   DTG_TRY(read_struct(out, sizeof(dtg_fit_event), "dtg_fit_event", &answer));
@@ -295,8 +291,7 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
   answer.learning_rate = event.learning_rate;
   answer.examples_per_s = event.examples_per_s;
   answer.seconds = event.seconds;
-  answer.text = event.text;
-  lend_values(*event.values, answer);
+  object.lent.fill(*event.values, event.text ? event.text : "", answer);
   write_struct(answer, out);
   return {};
 }
@@ -402,8 +397,7 @@ Status evaluate(TrainerObject& object, DatasetObject& data, int64_t steps, Cance
   answer.kind = DTG_FIT_VALIDATION;
   answer.loss = object.values.value(0);
   answer.learning_rate = static_cast<double>(object.trainer->rate());
-  answer.text = "";
-  lend_values(object.values, answer);
+  object.lent.fill(object.values, "", answer);
   write_struct(answer, out);
   return {};
 }

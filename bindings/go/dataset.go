@@ -101,7 +101,7 @@ type CSVOptions struct {
 }
 
 // DatasetCSV is the rows of a CSV file, plain or gzip. Whole numbers are int64, other numbers float32, anything else names,
-// numbered in sorted order. Errors: NotFound, DataLoss, InvalidArgument (no such column), ResourceExhausted.
+// numbered in sorted order. Errors: NotFound (the file, a column), DataLoss, InvalidArgument, ResourceExhausted.
 func DatasetCSV(path string, options ...CSVOptions) *Dataset {
 	return (*Runtime)(nil).DatasetCSV(path, options...)
 }

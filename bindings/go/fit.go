@@ -190,6 +190,7 @@ type FitEvent struct {
 	Text              string // what there is to say, or ""
 }
 
+// What an event points at is the thread's that was given it, so whoever copies it stays on that.
 func fitValuesOf(c *C.dtg_fit_event) FitValues {
 	names, values := unsafe.Slice(c.names, c.num_values), unsafe.Slice(c.values, c.num_values)
 	out := make(FitValues, c.num_values)
@@ -285,6 +286,8 @@ func (t *Trainer) begin(ctx context.Context, data, validation *Dataset, options 
 
 func (t *Trainer) next() (event FitEvent, err error) {
 	err = t.call(func(p *C.dtg_trainer) *C.dtg_error {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		c := C.dtg_fit_event{struct_size: C.sizeof_dtg_fit_event}
 		failed := C.dtg_trainer_next(p, &c)
 		if failed == nil {

@@ -205,6 +205,8 @@ func (t *Trainer) Evaluate(ctx context.Context, data *Dataset, steps int64) (val
 	}
 	data.begun = true
 	err = t.within(ctx, func(p *C.dtg_trainer, cancellation *C.dtg_cancellation) *C.dtg_error {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		event := C.dtg_fit_event{struct_size: C.sizeof_dtg_fit_event}
 		failed := C.dtg_trainer_evaluate(p, d, C.int64_t(steps), cancellation, &event)
 		if failed == nil {

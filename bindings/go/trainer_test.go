@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	dtg "github.com/dtg-project/dtg/bindings/go"
 )
@@ -377,4 +378,42 @@ func TestTrainerMisuse(t *testing.T) {
 	closed(fit(dtg.Fit{}))
 	l.trainer.Stop()
 	want(t, (*dtg.Trainer)(nil).Close())
+}
+
+// Beside a fit of another goroutine, which is against the words of a Trainer: an error, or the right values, and never the end of the process.
+func TestTrainerBetweenGoroutines(t *testing.T) {
+	leaves(t)
+	l := newLab(t)
+	sets := []*dtg.Dataset{l.train, l.test}
+	var expected []float64
+	for _, data := range sets {
+		expected = append(expected, value(t, get(l.trainer.Evaluate(background, data, 0))(t), "loss"))
+	}
+	var both sync.WaitGroup
+	for i, data := range sets {
+		both.Add(1)
+		go func() {
+			defer both.Done()
+			for range 500 {
+				values, err := l.trainer.Evaluate(background, data, 0)
+				if err != nil && !errors.Is(err, dtg.FailedPrecondition) {
+					t.Errorf("evaluate: %v", err)
+				} else if found, _ := values.Get("loss"); err == nil && found != expected[i] {
+					t.Errorf("the loss is %v, and %v of this data", found, expected[i])
+				}
+			}
+		}()
+	}
+	both.Wait()
+	for i := range 60 {
+		trainer := get(l.model.NewTrainer(dtg.TrainerOptions{Feeds: l.options.Feeds, Loss: l.options.Loss, Training: l.options.Training,
+			Train: l.g.NoOp()}))(t)
+		done := make(chan error)
+		go func() {
+			done <- trainer.Fit(background, l.train, nil, dtg.Fit{Epochs: 50, Progress: dtg.ProgressOff})
+		}()
+		time.Sleep(time.Duration(i) * 20 * time.Microsecond)
+		want(t, trainer.Close())
+		<-done // whatever it says
+	}
 }

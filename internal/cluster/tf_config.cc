@@ -49,6 +49,11 @@ Result<std::string> read_text(const Json& from, const char* key, const char* wha
 Status read_task(const Json& task, TfConfig& config) {
   if (!task.object()) return invalid_argument("TF_CONFIG: \"task\" is %s; it must be an object with \"type\" and \"index\"", task.kind());
   DTG_ASSIGN(config.type, read_text(task, "type", "task.type", ClusterSpec::kJobNameMax));
+  // Without a type a program is neither chief nor ps, and waits for one.
+  for (const auto& [key, value] : *task.object()) {
+    if (task.find("type") || key == "index" || edit_distance(key, "type") >= alike_below(key)) continue;
+    return invalid_argument("TF_CONFIG: \"task\" has \"%.100s\" and no \"type\"; did you mean that?", key.c_str());
+  }
   if (const Json* const index = task.find("index")) {
     DTG_ASSIGN(config.index, read_index(*index));
   }

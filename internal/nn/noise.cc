@@ -27,10 +27,10 @@ Value kept(Model& model, Build& build, Value x, Value shape, double rate, Value 
   return build.ok() ? build.cast(build.op("GreaterEqual", {draw, build.like(draw, rate)}), build.info(x).dtype) : Value();
 }
 
-Result<Value> while_training(Model& model, Build& build, Value training, Value changed, Value x) {
+Result<Value> while_training(Model& model, Build& build, Value training, Value changed, Value x, bool changes) {
   const Value y = training.valid() ? build.op("SelectV2", {training, changed, x}) : changed;
   DTG_TRY(build.status());
-  model.note_switched(y, training);
+  if (changes) model.note_switched(y, training);
   return y;
 }
 
@@ -69,7 +69,7 @@ Result<Value> dropout(Model& model, Value x, double rate, Value step, Value trai
   Build build(model.graph());
   const Value keep = kept(model, build, x, build.shape(x), rate, step);
   const Value y = build.mul(x, build.mul(keep, build.like(x, 1 / (1 - rate))));
-  return while_training(model, build, training, y, x);
+  return while_training(model, build, training, y, x, rate > 0);
 }
 
 Result<Value> noise(Model& model, Value x, Noise kind, double amount, Value step, Value training) {
@@ -88,7 +88,7 @@ Result<Value> noise(Model& model, Value x, Noise kind, double amount, Value step
     return invalid_argument("%s: the amount is %g; it must be %s", name, amount, open ? "in [0, 1)" : "a finite number from 0");
   const NameScope scope(model.graph(), name);
   Build build(model.graph());
-  return while_training(model, build, training, changed(model, build, x, kind, amount, step), x);
+  return while_training(model, build, training, changed(model, build, x, kind, amount, step), x, amount > 0);
 }
 
 }  // namespace dtg

@@ -2,6 +2,7 @@
 #include "session/recover.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "session/async_run.h"
 #include "session/completion_queue.h"
@@ -12,7 +13,8 @@ namespace {
 
 constexpr int64_t kFirstPauseNs = 2'000'000, kLastPauseNs = 100'000'000;
 constexpr int64_t kGraceNs = 1'000'000'000;
-constexpr size_t kNamed = 8;  // variables a message lists
+constexpr int64_t kPatienceNs = 5'000'000'000;  // until it is told what is waited for
+constexpr size_t kNamed = 8;                    // variables a message lists
 
 // Nothing arrives here; it is a wait with an end.
 class Pause {
@@ -135,6 +137,15 @@ class Recovery {
   const Deadline deadline_;
 };
 
+// Once, where it takes long: who looks at the program sees what it waits for before its time is over.
+void tell_waiting(const Session& session, const Status& lost, const std::string& missing) {
+  LogSink* const log = session.runtime().seams().log;
+  if (!log) return;
+  log->write(LogLevel::warn, "session",
+             "waiting for the variables of the model: " +
+                 (lost.ok() ? "without a value are " + missing + "; does the chief run, and has it initialised them?" : lost.message()));
+}
+
 }  // namespace
 
 Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline deadline) {
@@ -143,6 +154,7 @@ Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline d
   std::string missing = "all of them, as far as is known";
   Status lost;
   Waiting waiting(session, clock);
+  int64_t tell_at_ns = clock.monotonic_ns() + kPatienceNs;
   for (Pause pause;;) {
     auto names = unready(model, waiting, flags, std::max<int64_t>(1, deadline.left_ns(clock)));
     // A run that the deadline ended says nothing new; a task that is away may be starting again.
@@ -153,6 +165,10 @@ Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline d
     if (away) lost = names.status();
     if (names.ok()) missing = names.take(), lost = {};
     if (!lost.ok() && deadline.passed(clock)) return lost.with_context("wait for the variables of the model");
+    if (const int64_t now = clock.monotonic_ns(); now > tell_at_ns && !deadline.passed(clock)) {
+      tell_at_ns = std::numeric_limits<int64_t>::max();
+      tell_waiting(session, lost, missing);
+    }
     if (deadline.passed(clock)) {
       return deadline_exceeded("wait for the variables of the model (%zu): without a value are %s; does the chief run, and has it "
                                "initialised them?",

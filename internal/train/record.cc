@@ -7,16 +7,12 @@ namespace dtg {
 
 void Record::clear() {
   names_.clear();
-  c_names_.clear();
   values_.clear();
 }
 
 void Record::add(const std::string& name, double value) {
   names_.push_back(name);
   values_.push_back(value);
-  // A list that grew has moved its strings.
-  c_names_.clear();
-  for (const std::string& each : names_) c_names_.push_back(each.c_str());
 }
 
 const double* Record::find(std::string_view name) const {

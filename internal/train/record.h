@@ -1,5 +1,5 @@
-// Record: the values that a step, an epoch or a validation comes to, by name, in the order in which they were added. The names are laid out
-// as C lists too, so that a host is lent them without a copy. A value; the thread that trains.
+// Record: the values that a step, an epoch or a validation comes to, by name, in the order in which they were added. A value; the thread
+// that trains.
 #pragma once
 
 #include <string>
@@ -19,15 +19,11 @@ class Record {
   size_t size() const { return values_.size(); }
   const std::string& name(size_t i) const { return names_[i]; }
   double value(size_t i) const { return values_[i]; }
-  // Both valid until the record changes.
-  const char* const* c_names() const { return c_names_.data(); }
-  const double* values() const { return values_.data(); }
   // "loss, accuracy", for messages.
   std::string list() const;
 
  private:
   std::vector<std::string> names_;
-  std::vector<const char*> c_names_;
   std::vector<double> values_;
 };
 

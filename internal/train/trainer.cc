@@ -6,6 +6,7 @@
 
 #include "graph/build.h"
 #include "nn/schedule.h"
+#include "nn/switches.h"
 #include "session/first_ill.h"
 #include "strategy/replicas.h"
 
@@ -38,33 +39,6 @@ Status check_train(const Session& session, NodeId train) {
 
 Status check_values(const Graph& graph, std::span<const Value> values, const char* what) {
   for (const Value value : values) DTG_TRY(graph.check(value).with_context(what));
-  return {};
-}
-
-// What the layers that are otherwise in training will do without a word where the trainer has not their switch. Where that is a
-// placeholder, which nobody feeds then, the first step says so.
-std::string tell_switches(const Model& model, std::span<const Value> feeds, Value training) {
-  const Graph& graph = model.graph();
-  std::string always, others;
-  for (const Model::Switched& layer : model.switched()) {
-    const std::string_view name = graph.node(layer.y.node()).name;
-    const std::string shown = " \"" + std::string(name.substr(0, std::min(name.size(), name.rfind('/')))) + "\"";
-    if (!layer.training.valid()) {
-      if (always.size() < 200) always += shown;
-    } else if (layer.training != training && graph.node(layer.training.node()).op->name() != "Placeholder" &&
-               std::ranges::find(feeds, layer.training) == feeds.end() && others.size() < 200) {
-      others += shown;
-    }
-  }
-  if (!always.empty()) {
-    return "what is for training alone goes on in evaluate, predict and model.dtg, because these layers were given no `training`:" +
-           always + "; give them and the trainer one bool placeholder";
-  }
-  if (!others.empty()) {
-    return "evaluate, predict and model.dtg leave these layers as they are in training, because the `training` that they were given is not "
-           "the trainer's:" +
-           others + "; give the trainer the same";
-  }
   return {};
 }
 
@@ -109,10 +83,18 @@ Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
   }
   auto trainer = Ref<Trainer>::adopt(new Trainer(std::move(model), std::move(options)));
   DTG_TRY(trainer->build());
-  LogSink* const log = trainer->session().runtime().seams().log;
-  const std::string told = tell_switches(*trainer->model_, trainer->options_.feeds, trainer->options_.training);
-  if (log && !told.empty()) log->write(LogLevel::warn, "trainer", told);
+  trainer->tell_switches();
   return trainer;
+}
+
+void Trainer::tell_switches() const {
+  LogSink* const log = session().runtime().seams().log;
+  if (!log) return;
+  std::vector<Value> wanted = options_.outputs;
+  wanted.push_back(options_.loss);
+  for (const std::string& told :
+       {tell_always_on(*model_, wanted, "evaluate, predict and model.dtg"), tell_apart(*model_, wanted, options_.feeds, options_.training)})
+    if (!told.empty()) log->write(LogLevel::warn, "trainer", told);
 }
 
 // The rate can be fed, so that it may change; where nobody feeds one, the step is what the optimizer alone would have made.

@@ -116,6 +116,7 @@ class Trainer final : public RefCounted {
   Trainer(Ref<Model> model, Options options) : model_(std::move(model)), options_(std::move(options)) {}
   Status build();
   Status prepare();
+  void tell_switches() const;
   Result<Call> make_call(std::span<const Value> feeds, bool training, bool rated, std::span<const Value> fetches,
                          std::span<const NodeId> targets);
   Status run(Call& call, std::span<const Tensor> element, size_t used, Cancellation* cancellation, const char* what);

@@ -144,9 +144,8 @@ TEST(Switches, ThatNobodyGaveAreTold) {
   net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, h, &loss);
   net.train(loss, net.training);
   const std::string all = net.end();
-  EXPECT_TRUE(tells(all,
-                    "trainer: what is for training alone goes on in evaluate, predict and model.dtg, because these layers were given no "
-                    "`training`: \"dropout\" \"batch_normalization\"; give"))
+  EXPECT_TRUE(tells(all, "trainer: layers that nothing switches off do in evaluate, predict and model.dtg what is for training alone: "
+                         "\"dropout\", \"batch_normalization\"; give"))
       << all;
   EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1) << all;
 }
@@ -168,20 +167,58 @@ TEST(Switches, ThatTheTrainerHasNotAreTold) {
     if (given) EXPECT_EQ(all, "");
     else
       EXPECT_TRUE(tells(all,
-                        "leave these layers as they are in training, because the `training` that they were given is not the trainer's: "
+                        "turned on and off by another switch than the trainer's, which turns them neither on in steps nor off elsewhere: "
                         "\"dropout\"; give the trainer the same"))
           << all;
   }
 }
 
-// One that is fed from the data is the host's own, and one that nobody feeds ends the first step.
-TEST(Switches, ThatAreFedAreNotSpokenOf) {
+// One that nobody feeds ends the first step, so it need not be spoken of. Neither do constants, which are meant; what is worked out of the
+// trainer's switch; a share of 0; and layers that this trainer does not need.
+TEST(Switches, ThatAreMeantAreNotSpokenOf) {
+  for (const bool given : {false, true}) {
+    Net net;
+    dtg_value h = net.dense(net.x, DTG_ACT_RELU), loss{}, unused{}, off{}, derived{};
+    const dtg_value step = net.step();
+    uint8_t no = 0;
+    dtg_tensor* tensor = nullptr;
+    OK(dtg_tensor_create(DTG_BOOL, nullptr, 0, &no, 1, nullptr, nullptr, &tensor));
+    OK(dtg_const(net.graph, tensor, &off));
+    dtg_tensor_release(tensor);
+    OK(dtg_add1(net.graph, "Identity", net.training, &derived));
+    dtg_batch_norm frozen = DTG_BATCH_NORM_INIT;
+    frozen.training = off;
+    OK(dtg_nn_batch_norm(net.model, h, &frozen, &h));
+    OK(dtg_nn_dropout(net.model, h, 0.5, step, given ? derived : net.training, &h));
+    OK(dtg_nn_dropout(net.model, h, 0, step, {}, &h));
+    OK(dtg_nn_dropout(net.model, h, 0.5, step, {}, &unused));
+    net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, h, &loss);
+    net.train(loss, given ? net.training : dtg_value{});
+    EXPECT_EQ(net.end(), "");
+  }
+}
+
+// A model that is exported from a loop of the host's own.
+TEST(Switches, ThatNobodyGaveAreToldAtExport) {
   Net net;
-  dtg_value h = net.dense(net.x, DTG_ACT_RELU), loss{};
-  OK(dtg_nn_dropout(net.model, h, 0.5, net.step(), net.training, &h));
-  net.loss(DTG_LOSS_MEAN_SQUARED_ERROR, false, h, &loss);
-  net.train(loss, {});
-  EXPECT_EQ(net.end(), "");
+  dtg_value h = net.dense(net.x, DTG_ACT_RELU), init{};
+  dtg_batch_norm norm = DTG_BATCH_NORM_INIT;
+  OK(dtg_nn_batch_norm(net.model, h, &norm, &h));
+  OK(dtg_model_init(net.model, &init));
+  OK(dtg_run_target(net.session, init));
+  const char* const names[] = {"x", "y"};
+  dtg_export what = DTG_EXPORT_INIT;
+  what.input_names = names;
+  what.inputs = &net.x;
+  what.num_inputs = 1;
+  what.output_names = names + 1;
+  what.outputs = &h;
+  what.num_outputs = 1;
+  const std::string path = folder("switches.dtg");
+  OK(dtg_model_export(net.model, net.session, &what, path.c_str(), DTG_STRLEN));
+  std::remove(path.c_str());
+  const std::string all = net.end();
+  EXPECT_TRUE(tells(all, "model: export: layers that nothing switches off do in ") && tells(all, "alone: \"batch_normalization\"")) << all;
 }
 
 // Each worker would have variables of its own, and all but the chief would wait for them.

@@ -1,6 +1,7 @@
 // Trainers through the public headers: a fit is the loop by hand, to the bit; killed after any step it goes on to the same end; what it
 // writes, when it stops, and what it refuses.
 #include <thread>
+#include <utility>
 
 #include "trainer_lab.h"
 
@@ -313,6 +314,39 @@ TEST_F(Trainer, OutlivesWhoComesInBetween) {
     EXPECT_GT(told, 0);
     EXPECT_GT(refusals, 0);
   }
+}
+
+// Two threads in one trainer are against the header, and each gets its own values or an error; a release takes nothing from who reads.
+TEST_F(Trainer, AnEventIsTheThreadsThatWasGivenIt) {
+  Lab lab;
+  dtg_dataset* const data[] = {rows(0, false), rows(1000, false)};
+  double expected[2] = {};
+  dtg_fit_event event = DTG_FIT_EVENT_INIT;
+  for (int which = 0; which < 2; ++which) {
+    OK(dtg_trainer_evaluate(lab.trainer, data[which], 0, nullptr, &event));
+    expected[which] = event.values[0];
+  }
+  ASSERT_NE(expected[0], expected[1]);
+  std::vector<std::thread> threads;
+  for (int which = 0; which < 2; ++which) {
+    threads.emplace_back([&, which] {
+      for (int i = 0; i < 500; ++i) {
+        dtg_fit_event mine = DTG_FIT_EVENT_INIT;
+        dtg_error* const error = dtg_trainer_evaluate(lab.trainer, data[which], 0, nullptr, &mine);
+        std::this_thread::yield();
+        if (!error) {
+          EXPECT_EQ(mine.values[0], expected[which]);
+        }
+        dtg_error_release(error);
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  OK(dtg_trainer_evaluate(lab.trainer, data[0], 0, nullptr, &event));
+  dtg_trainer_release(std::exchange(lab.trainer, nullptr));
+  EXPECT_EQ(event.values[0], expected[0]);
+  EXPECT_STREQ(event.names[0], "loss");
+  for (dtg_dataset* const each : data) dtg_dataset_release(each);
 }
 
 // Epochs of so many steps go on in the data where the last one has ended, and begin it anew where it ends.

@@ -66,6 +66,7 @@ TEST(TfConfig, Refuses) {
   // clang-format off
   for (const char* text : {"", "{", "null", "5", "\"x\"", "[1]", R"({"cluster": []})", R"({"cluster": {"w": "unix:/a"}})", R"({"task": 1})",
                            R"({"clusters": {"worker": ["unix:/a"]}, "task": {"type": "worker", "index": 0}})",
+                           R"({"cluster": {"worker": ["unix:/a"]}, "task": {"typ": "worker", "index": 0}})",
                            R"({"task": {"type": 1}})", R"({"task": {"index": "x"}})", R"({"task": {"index": " 1"}})",
                            R"({"task": {"index": 1.5}})",
                            R"({"task": {"index": 1e300}})", R"({"task": {"index": 99999999999}})", R"({"task": {"index": true}})",

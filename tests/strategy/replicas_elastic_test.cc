@@ -204,8 +204,8 @@ TEST(ElasticReplicas, OnlyTheWorkerWhoseLossIsNoNumberIsTold) {
     x.push_back(world.placeholder(DType::f32, {2}));
     Build build(world.graph());
     const Value loss = build.op("Sum", {build.mul(v.read, x.back()), build.ints({0})});
-    parts.push_back(good(minimize_replicated(world.model(), loss, {.learning_rate = {}, .rate = 1},
-                                             {.mode = SyncMode::elastic, .worker = w, .total = 2})));
+    parts.push_back(good(
+        minimize_replicated(world.model(), loss, {.learning_rate = {}, .rate = 1}, {.mode = SyncMode::elastic, .worker = w, .total = 2})));
     ASSERT_TRUE(world.graph().pop_device().ok());
   }
   world.init();

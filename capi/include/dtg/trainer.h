@@ -204,7 +204,8 @@ enum {
   DTG_FIT_DONE = 8         /* the last event: everything is on the disk */
 };
 
-/* One event; written by the library. What it points to is valid until the trainer's next call. */
+/* One event; written by the library. What it points to is valid until the trainer's next call; where another thread releases the trainer
+ * meanwhile, until this thread is given the next event of any. */
 /* clang-format off */
 typedef struct dtg_fit_event {
   size_t struct_size;
