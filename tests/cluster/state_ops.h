@@ -17,10 +17,22 @@
 
 namespace dtg {
 
-enum class Kept : uint8_t { variable, counter, queue, accumulator, sparse_accumulator, table, vocabulary, generator, clocks, members };
-inline constexpr int kKinds = 10;
-inline constexpr const char* kKeptNames[] = {"variable", "counter",    "queue",     "accumulator", "sparse accumulator",
-                                             "table",    "vocabulary", "generator", "clocks",      "members"};
+enum class Kept : uint8_t {
+  variable,
+  counter,
+  queue,
+  accumulator,
+  sparse_accumulator,
+  table,
+  vocabulary,
+  generator,
+  clocks,
+  members,
+  tokens
+};
+inline constexpr int kKinds = 11;
+inline constexpr const char* kKeptNames[] = {"variable",   "counter",   "queue",  "accumulator", "sparse accumulator", "table",
+                                             "vocabulary", "generator", "clocks", "members",     "queue of tokens"};
 
 inline bool takes_resource(const OpDef& op) {
   return std::ranges::any_of(op.inputs(), [](const ArgDef& arg) { return arg.dtype == DType::resource; });
@@ -30,6 +42,7 @@ inline bool takes_resource(const OpDef& op) {
 inline Kept kind_for(const OpDef& op) {
   const auto has = [&](const char* word) { return op.name().find(word) != std::string::npos; };
   if (has("Queue")) return Kept::queue;
+  if (has("Token")) return Kept::tokens;
   if (has("Rng")) return Kept::generator;
   if (has("SparseAccumulator")) return Kept::sparse_accumulator;
   if (has("Accumulator")) return Kept::accumulator;
@@ -81,11 +94,13 @@ struct Keeper {
         if (filled) set(*variable, Tensor::of<int64_t>(Shape::of({3}), std::array<int64_t, 3>{1, 2, 3}).take());
         return made(Variable::kKind, variable);
       }
-      case Kept::queue: {
-        auto queue = make_ref<Queue>(name, Queue::Spec{.dtypes = {DType::f32}, .shapes = {PartialShape::scalar()}});
+      case Kept::queue:
+      case Kept::tokens: {
+        const bool tokens = kind == Kept::tokens;
+        auto queue = make_ref<Queue>(name, Queue::Spec{.dtypes = {tokens ? DType::i64 : DType::f32}, .shapes = {PartialShape::scalar()}});
         for (int i = 0; filled && i < 3; ++i) {
           auto* const put = new Put;
-          put->tuple = {Tensor::of<float>(Shape(), std::array<float, 1>{1}).take()};
+          put->tuple = {tokens ? Tensor::scalar<int64_t>(1).take() : Tensor::of<float>(Shape(), std::array<float, 1>{1}).take()};
           queue->start(put, nullptr);
         }
         return made(Queue::kKind, queue);
@@ -183,7 +198,8 @@ inline Value handle_op(Build& b, Kept kind, const std::string& shared, const std
       attrs.push_back({"shape", PartialShape(Shape::of({3}))});
       return b.op("VarHandleOp", {}, attrs, node);
     case Kept::queue:
-      attrs.push_back({"component_types", std::vector<DType>{DType::f32}});
+    case Kept::tokens:
+      attrs.push_back({"component_types", std::vector<DType>{kind == Kept::tokens ? DType::i64 : DType::f32}});
       attrs.push_back({"shapes", std::vector<PartialShape>{PartialShape::scalar()}});
       return b.op("FIFOQueueV2", {}, attrs, node);
     case Kept::accumulator:
@@ -234,7 +250,11 @@ inline NodeId state_node(Graph& graph, const OpDef& op, Value handle, const std:
     for (const ArgDef& arg : op.inputs()) {
       const bool slot = arg.dtype == DType::resource && !inputs.empty();
       const std::string name = slots + "_" + std::to_string(inputs.size());
-      inputs.push_back(slot ? handle_op(b, Kept::variable, name, {}) : arg.dtype == DType::resource ? handle : plain_input(b, arg, rank));
+      const std::array roll = {Attr{"workers", int64_t{2}}, Attr{"shared_name", slots + "_roll"}};
+      inputs.push_back(arg.name == "roll"             ? b.op("_TokenRoll", {}, roll)
+                       : slot                         ? handle_op(b, Kept::variable, name, {})
+                       : arg.dtype == DType::resource ? handle
+                                                      : plain_input(b, arg, rank));
     }
     std::vector<Attr> attrs;
     if (op.find_attr("dtype")) attrs.push_back({"dtype", DType::f32});
