@@ -3,6 +3,7 @@
 
 #include "ops/step_clocks.h"
 #include "ops/step_members.h"
+#include "ops/step_tokens.h"
 
 namespace dtg::ops {
 

@@ -10,30 +10,29 @@ namespace dtg::ops {
 [[gnu::cold]] void register_all(OpTable& ops, KernelTable& kernels);
 
 // One function per family file. Cold: they run once, and would be a fortieth of the library if they were made for speed.
-[[gnu::cold]] void register_graph(OpTable& ops, KernelTable& kernels);        // Placeholder Const Identity NoOp ...
-[[gnu::cold]] void register_step_tokens(OpTable& ops, KernelTable& kernels);  // _TokenRoll _TakeToken
-[[gnu::cold]] void register_loss_check(OpTable& ops, KernelTable& kernels);   // _CheckFinite _LossVerdict _PoisonQueue _CheckToken
-[[gnu::cold]] void register_remedy(OpTable& ops, KernelTable& kernels);       // _Remedy
-[[gnu::cold]] void register_control(OpTable& ops, KernelTable& kernels);      // If While Case PartitionedCall
-[[gnu::cold]] void register_list(OpTable& ops, KernelTable& kernels);         // TensorListReserve ...
-[[gnu::cold]] void register_chain(OpTable& ops, KernelTable& kernels);        // _ElementChain
-[[gnu::cold]] void register_unary(OpTable& ops, KernelTable& kernels);        // Neg Exp Relu ... and their gradients
-[[gnu::cold]] void register_binary(OpTable& ops, KernelTable& kernels);       // AddV2 Mul Maximum ... AddN
-[[gnu::cold]] void register_compare(OpTable& ops, KernelTable& kernels);      // Equal Less ... LogicalAnd, SelectV2
-[[gnu::cold]] void register_cast(OpTable& ops, KernelTable& kernels);         // Cast
-[[gnu::cold]] void register_reduce(OpTable& ops, KernelTable& kernels);       // Sum Mean Max ArgMax ...
-[[gnu::cold]] void register_shape(OpTable& ops, KernelTable& kernels);        // Reshape Shape ExpandDims Squeeze ...
-[[gnu::cold]] void register_array(OpTable& ops, KernelTable& kernels);        // Fill ZerosLike Range Tile Pad BroadcastTo ...
-[[gnu::cold]] void register_concat(OpTable& ops, KernelTable& kernels);       // ConcatV2 Split Pack Unpack
-[[gnu::cold]] void register_slice(OpTable& ops, KernelTable& kernels);        // Slice StridedSlice Transpose
-[[gnu::cold]] void register_gather(OpTable& ops, KernelTable& kernels);       // GatherV2 Where Unique UnsortedSegmentSum
-[[gnu::cold]] void register_matmul(OpTable& ops, KernelTable& kernels);       // MatMul BatchMatMulV2
-[[gnu::cold]] void register_bias(OpTable& ops, KernelTable& kernels);         // BiasAdd BiasAddGrad
-[[gnu::cold]] void register_conv(OpTable& ops, KernelTable& kernels);         // Conv2D and its backprops
-[[gnu::cold]] void register_pool(OpTable& ops, KernelTable& kernels);         // MaxPool AvgPool and gradients
-[[gnu::cold]] void register_softmax(OpTable& ops, KernelTable& kernels);      // Softmax LogSoftmax and the losses
-[[gnu::cold]] void register_attention(OpTable& ops, KernelTable& kernels);    // DotProductAttention
-[[gnu::cold]] void register_norm(OpTable& ops, KernelTable& kernels);         // FusedBatchNorm LRN and gradients
+[[gnu::cold]] void register_graph(OpTable& ops, KernelTable& kernels);       // Placeholder Const Identity NoOp ...
+[[gnu::cold]] void register_loss_check(OpTable& ops, KernelTable& kernels);  // _CheckFinite _LossVerdict _PoisonQueue _CheckToken
+[[gnu::cold]] void register_remedy(OpTable& ops, KernelTable& kernels);      // _Remedy
+[[gnu::cold]] void register_control(OpTable& ops, KernelTable& kernels);     // If While Case PartitionedCall
+[[gnu::cold]] void register_list(OpTable& ops, KernelTable& kernels);        // TensorListReserve ...
+[[gnu::cold]] void register_chain(OpTable& ops, KernelTable& kernels);       // _ElementChain
+[[gnu::cold]] void register_unary(OpTable& ops, KernelTable& kernels);       // Neg Exp Relu ... and their gradients
+[[gnu::cold]] void register_binary(OpTable& ops, KernelTable& kernels);      // AddV2 Mul Maximum ... AddN
+[[gnu::cold]] void register_compare(OpTable& ops, KernelTable& kernels);     // Equal Less ... LogicalAnd, SelectV2
+[[gnu::cold]] void register_cast(OpTable& ops, KernelTable& kernels);        // Cast
+[[gnu::cold]] void register_reduce(OpTable& ops, KernelTable& kernels);      // Sum Mean Max ArgMax ...
+[[gnu::cold]] void register_shape(OpTable& ops, KernelTable& kernels);       // Reshape Shape ExpandDims Squeeze ...
+[[gnu::cold]] void register_array(OpTable& ops, KernelTable& kernels);       // Fill ZerosLike Range Tile Pad BroadcastTo ...
+[[gnu::cold]] void register_concat(OpTable& ops, KernelTable& kernels);      // ConcatV2 Split Pack Unpack
+[[gnu::cold]] void register_slice(OpTable& ops, KernelTable& kernels);       // Slice StridedSlice Transpose
+[[gnu::cold]] void register_gather(OpTable& ops, KernelTable& kernels);      // GatherV2 Where Unique UnsortedSegmentSum
+[[gnu::cold]] void register_matmul(OpTable& ops, KernelTable& kernels);      // MatMul BatchMatMulV2
+[[gnu::cold]] void register_bias(OpTable& ops, KernelTable& kernels);        // BiasAdd BiasAddGrad
+[[gnu::cold]] void register_conv(OpTable& ops, KernelTable& kernels);        // Conv2D and its backprops
+[[gnu::cold]] void register_pool(OpTable& ops, KernelTable& kernels);        // MaxPool AvgPool and gradients
+[[gnu::cold]] void register_softmax(OpTable& ops, KernelTable& kernels);     // Softmax LogSoftmax and the losses
+[[gnu::cold]] void register_attention(OpTable& ops, KernelTable& kernels);   // DotProductAttention
+[[gnu::cold]] void register_norm(OpTable& ops, KernelTable& kernels);        // FusedBatchNorm LRN and gradients
 [[gnu::cold]] void register_image(OpTable& ops, KernelTable& kernels);     // resizing, blocks to batch and depth, mirrored borders, patches
 [[gnu::cold]] void register_rnn(OpTable& ops, KernelTable& kernels);       // LSTM and GRU cells
 [[gnu::cold]] void register_random(OpTable& ops, KernelTable& kernels);    // StatelessRandom...V2

@@ -2,6 +2,8 @@
 //
 //   _TokenRoll   names who has contributed, for whoever waits too long
 //   _TakeToken   a worker's next token; waits for it
+#include "ops/step_tokens.h"
+
 #include <memory>
 
 #include "exec/commits.h"
@@ -9,7 +11,6 @@
 #include "exec/queue.h"
 #include "exec/token_roll.h"
 #include "graph/infer.h"
-#include "ops/all.h"
 
 namespace dtg::ops {
 namespace {
