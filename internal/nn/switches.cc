@@ -8,7 +8,7 @@
 namespace dtg {
 namespace {
 
-// By node: whether one of the values needs it.
+// By node: whether one of the values needs it. Whoever looks at them next refuses those that are none.
 std::vector<bool> needed_by(const Graph& graph, std::span<const Value> wanted) {
   std::vector<bool> needed(graph.node_count());
   std::vector<NodeId> open;
@@ -17,7 +17,7 @@ std::vector<bool> needed_by(const Graph& graph, std::span<const Value> wanted) {
     needed[id] = true;
   };
   for (const Value value : wanted) {
-    if (value.valid()) reach(value.node());
+    if (graph.check_node(value.node()).ok()) reach(value.node());
   }
   while (!open.empty()) {
     const Node& node = graph.node(open.back());
