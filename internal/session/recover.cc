@@ -137,13 +137,10 @@ class Recovery {
   const Deadline deadline_;
 };
 
-// Once, where it takes long: who looks at the program sees what it waits for before its time is over.
-void tell_waiting(const Session& session, const Status& lost, const std::string& missing) {
-  LogSink* const log = session.runtime().seams().log;
-  if (!log) return;
-  log->write(LogLevel::warn, "session",
-             "waiting for the variables of the model: " +
-                 (lost.ok() ? "without a value are " + missing + "; does the chief run, and has it initialised them?" : lost.message()));
+// Who looks at a program that waits long sees for what, before its time is over.
+void tell_waiting(const Session& session, const std::string& why) {
+  if (LogSink* const log = session.runtime().seams().log)
+    log->write(LogLevel::warn, "session", "waiting for the variables of the model: " + why);
 }
 
 }  // namespace
@@ -165,14 +162,11 @@ Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline d
     if (away) lost = names.status();
     if (names.ok()) missing = names.take(), lost = {};
     if (!lost.ok() && deadline.passed(clock)) return lost.with_context("wait for the variables of the model");
-    if (const int64_t now = clock.monotonic_ns(); now > tell_at_ns && !deadline.passed(clock)) {
-      tell_at_ns = std::numeric_limits<int64_t>::max();
-      tell_waiting(session, lost, missing);
-    }
-    if (deadline.passed(clock)) {
-      return deadline_exceeded("wait for the variables of the model (%zu): without a value are %s; does the chief run, and has it "
-                               "initialised them?",
-                               flags.size(), missing.c_str());
+    const std::string without = "without a value are " + missing + "; does the chief run, and has it initialised them?";
+    if (deadline.passed(clock)) return deadline_exceeded("wait for the variables of the model (%zu): %s", flags.size(), without.c_str());
+    if (clock.monotonic_ns() > tell_at_ns) {
+      tell_at_ns = std::numeric_limits<int64_t>::max();  // once
+      tell_waiting(session, lost.ok() ? without : lost.message());
     }
     DTG_TRY(pause.rest(clock, deadline));
   }

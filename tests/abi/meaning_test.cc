@@ -221,6 +221,18 @@ TEST(Switches, ThatNobodyGaveAreToldAtExport) {
   EXPECT_TRUE(tells(all, "model: export: layers that nothing switches off do in ") && tells(all, "alone: \"batch_normalization\"")) << all;
 }
 
+// Who waits long says for what before its time is over, once.
+TEST(Waiting, ForVariablesIsTold) {
+  Net net;
+  net.dense(net.x, DTG_ACT_NONE);
+  refused(dtg_model_wait_ready(net.model, net.session, 5'500'000'000), DTG_DEADLINE_EXCEEDED, "nobody initialises");
+  const std::string all = net.end();
+  EXPECT_TRUE(tells(all, "session: waiting for the variables of the model: without a value are \"dense/kernel\", \"dense/bias\"; does the "
+                         "chief run, and has it initialised them?"))
+      << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1) << all;
+}
+
 // Each worker would have variables of its own, and all but the chief would wait for them.
 TEST(Setters, OfWorkersWithoutAParameterServerAreTold) {
   for (const bool several : {true, false}) {
