@@ -46,14 +46,20 @@ Result<std::string> read_text(const Json& from, const char* key, const char* wha
   return *text;
 }
 
+// Of an object that lacks a member: whether one of its others was meant for it. `beside` is none that would be.
+Status check_spelling(const Json::Object& members, const char* where, const char* wanted, const char* beside) {
+  for (const auto& [key, value] : members) {
+    if (key == beside || edit_distance(key, wanted) >= alike_below(key)) continue;
+    return invalid_argument("TF_CONFIG: %s has \"%.100s\" and no \"%s\"; did you mean that?", where, key.c_str(), wanted);
+  }
+  return {};
+}
+
 Status read_task(const Json& task, TfConfig& config) {
   if (!task.object()) return invalid_argument("TF_CONFIG: \"task\" is %s; it must be an object with \"type\" and \"index\"", task.kind());
   DTG_ASSIGN(config.type, read_text(task, "type", "task.type", ClusterSpec::kJobNameMax));
   // Without a type a program is neither chief nor ps, and waits for one.
-  for (const auto& [key, value] : *task.object()) {
-    if (task.find("type") || key == "index" || edit_distance(key, "type") >= alike_below(key)) continue;
-    return invalid_argument("TF_CONFIG: \"task\" has \"%.100s\" and no \"type\"; did you mean that?", key.c_str());
-  }
+  if (!task.find("type")) DTG_TRY(check_spelling(*task.object(), "\"task\"", "type", "index"));
   if (const Json* const index = task.find("index")) {
     DTG_ASSIGN(config.index, read_index(*index));
   }
@@ -82,15 +88,6 @@ Status check_index(const TfConfig& config) {
       config.type.c_str(), job->count, job->count == 1 ? "" : "s", there.empty() ? "" : ": ", there.c_str());
 }
 
-// A slip there would leave every task alone with itself, and none would say so.
-Status check_spelling(const Json::Object& members) {
-  for (const auto& [key, value] : members) {
-    if (key == "task" || edit_distance(key, "cluster") >= alike_below(key)) continue;
-    return invalid_argument("TF_CONFIG: it has \"%.100s\" and no \"cluster\"; did you mean that?", key.c_str());
-  }
-  return {};
-}
-
 size_t leaders(const ClusterSpec& cluster) { return cluster.task_count("chief") + cluster.task_count("master"); }
 
 }  // namespace
@@ -102,7 +99,8 @@ Result<TfConfig> TfConfig::parse(std::string_view text) {
   if (!json.object()) return invalid_argument("TF_CONFIG: it is %s; it must be an object with \"cluster\" and \"task\"", json.kind());
   const Json* cluster = json.find("cluster");
   if (!cluster) cluster = json.find("sparseCluster");
-  if (!cluster) DTG_TRY(check_spelling(*json.object()));
+  // A slip there would leave every task alone with itself, and none would say so.
+  if (!cluster) DTG_TRY(check_spelling(*json.object(), "it", "cluster", "task"));
   if (cluster) {
     auto read = ClusterSpec::from_json(*cluster);
     if (!read.ok()) return read.status().with_context("TF_CONFIG");
