@@ -301,8 +301,9 @@ void Coordinator::act(Doings& doings) {
 
 void Coordinator::start(const Start& start) {
   const RemoteClosure& closure = *start.work->closure_;
-  std::vector<Tensor> inputs = start.work->inputs_;
-  const Slot& slot = slots_[start.slot];  // its task and number never change
+  std::vector<Tensor> inputs;
+  if (!start.work->read_inputs(&inputs)) return;  // it was closed meanwhile
+  const Slot& slot = slots_[start.slot];          // its task and number never change
   Status status;
   Ref<AsyncRun> run;
   if (closure.feeds_worker) {

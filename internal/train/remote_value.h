@@ -28,7 +28,7 @@ class RemoteValue final : public RefCounted {
  public:
   // `queue` (may be null) is told of the end, with `tag`.
   RemoteValue(Ref<RemoteClosure> closure, std::vector<Tensor> inputs, Ref<CompletionQueue> queue, uint64_t tag)
-      : closure_(std::move(closure)), inputs_(std::move(inputs)), queue_(std::move(queue)), tag_(tag) {
+      : closure_(std::move(closure)), queue_(std::move(queue)), tag_(tag), inputs_(std::move(inputs)) {
     if (queue_) queue_->expect();
   }
 
@@ -41,10 +41,11 @@ class RemoteValue final : public RefCounted {
 
  private:
   friend class Coordinator;
+  // What it is scheduled with; nothing, and false, where it has ended meanwhile.
+  bool read_inputs(std::vector<Tensor>* inputs) const;
   void end(Status outcome, std::vector<Tensor> values);
 
   const Ref<RemoteClosure> closure_;
-  std::vector<Tensor> inputs_;  // until the end
   const Ref<CompletionQueue> queue_;
   const uint64_t tag_;
   // The coordinator's.
@@ -53,6 +54,7 @@ class RemoteValue final : public RefCounted {
   int strays_ = 0;                 // attempts that were cut short, and nobody was to blame
   std::vector<std::string> lost_;  // workers that were lost while they were at it
   mutable Condition told_;         // guards what follows
+  std::vector<Tensor> inputs_;     // until the end
   bool ended_ = false;
   Status outcome_;
   std::vector<Tensor> values_;

@@ -497,6 +497,24 @@ TEST_F(Coordinated, WhatIsClosedEnds) {
   EXPECT_EQ(coordinator_->schedule(count, {whole(0)}, kLong, nullptr).status().code(), Code::cancelled);
 }
 
+// Closed at the moment when closures begin: what they are scheduled with goes away under who begins them, and he sees that.
+TEST_F(Coordinated, IsClosedWhileClosuresBegin) {
+  start_all();
+  connect();
+  for (int i = 0; i < 150; ++i) {
+    coordinator_ = Coordinator::create(session_, {}).take();
+    const Ref<RemoteClosure> count = counting();
+    std::vector<Ref<RemoteValue>> values;
+    for (int64_t k = 0; k < 3; ++k) values.push_back(schedule(count, k));
+    if (i % 2 == 0) std::this_thread::yield();
+    coordinator_->close();
+    for (const Ref<RemoteValue>& value : values) {
+      const Status status = value->wait(runtime_->clock(), Deadline::never(), nullptr);
+      EXPECT_TRUE(status.ok() || status.code() == Code::cancelled) << status.message();
+    }
+  }
+}
+
 TEST_F(Coordinated, Misuse) {
   start_all();
   connect();
