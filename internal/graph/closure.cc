@@ -16,18 +16,23 @@ Result<Closure> finish_function(Ref<Graph> body, std::string name, std::vector<V
     result = captured.value();
   }
   Closure made;
-  Function::Parts parts;
-  parts.name = std::move(name);
-  parts.arguments = body->arguments();
-  made.own = parts.arguments.size();
-  for (const Graph::Capture& capture : body->captures()) {
-    parts.arguments.push_back(capture.argument);
-    made.captured.push_back(capture.outer);
-  }
-  parts.graph = std::move(body);
-  parts.results = std::move(results);
-  parts.controls = std::move(controls);
-  DTG_ASSIGN(made.function, Function::make(std::move(parts)));
+  const std::vector<Value> own = body->arguments();
+  const std::vector<Graph::Capture> captures = body->captures();
+  made.own = own.size();
+  // What was captured for a node that nobody needs, or that was refused, would have to be there in each call: a second look leaves it out.
+  std::vector<char> wanted(captures.size(), 1);
+  do {
+    Function::Parts parts{.name = name, .graph = body, .arguments = own, .results = results, .controls = controls};
+    made.captured.clear();
+    for (size_t i = 0; i < captures.size(); ++i) {
+      if (!wanted[i]) continue;
+      parts.arguments.push_back(captures[i].argument);
+      made.captured.push_back(captures[i].outer);
+    }
+    DTG_ASSIGN(made.function, Function::make(std::move(parts)));
+    for (size_t i = 0; i < captures.size(); ++i)
+      wanted[i] = std::ranges::binary_search(made.function->needed(), captures[i].argument.node());
+  } while (std::ranges::count(wanted, 1) != static_cast<ptrdiff_t>(made.captured.size()));
   return made;
 }
 
