@@ -220,6 +220,9 @@ if(TARGET example_models AND NOT DTG_SANITIZE)
   dtg_add_test(models Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/models/models_test.py" "$<TARGET_FILE:example_models>")
   dtg_add_test(models_emu Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/models/models_test.py" "$<TARGET_FILE:example_models>"
     --device /device:EMU:0)
+  # What the transformer writes then, held to NumPy's.
+  dtg_add_test(models_decode Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/models/decode_test.py" "$<TARGET_FILE:example_models>")
+  set_tests_properties(models_decode PROPERTIES SKIP_RETURN_CODE 77)
 endif()
 
 # What the demo leaves behind, judged by real readers.

@@ -78,11 +78,11 @@ using namespace dtg::capi;
 extern "C" {
 
 dtg_error* dtg_nn_hashing(dtg_model* model, dtg_value x, const dtg_hashing* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_hashing(m, value_of(x), layer); });
+  return value_of_model(model, out, [&](Model& m) { return add_hashing(m, here(m, x), layer); });
 }
 
 dtg_error* dtg_nn_lookup(dtg_model* model, dtg_value x, const dtg_lookup* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_lookup(m, value_of(x), layer); });
+  return value_of_model(model, out, [&](Model& m) { return add_lookup(m, here(m, x), layer); });
 }
 
 }  // extern "C"

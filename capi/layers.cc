@@ -25,7 +25,7 @@ Result<Value> add_batch_norm(Model& model, Value x, const dtg_batch_norm* given)
   layer.center = c.no_center == 0;
   layer.scale = c.no_scale == 0;
   layer.weights_of = text(c.weights_of, c.weights_of_len);
-  return batch_norm(model, x, layer, value_of(c.training));
+  return batch_norm(model, x, layer, here(model, c.training));
 }
 
 Result<dtg_norm> read_norm(const dtg_norm* given) {
@@ -71,9 +71,9 @@ Result<Recurrent> add_recurrent(Model& model, Value x, const dtg_recurrent* give
   DTG_ASSIGN(layer.kernel, read_initializer(c.kernel, layer.kernel));
   DTG_ASSIGN(layer.recurrent, read_initializer(c.recurrent, layer.recurrent));
   DTG_ASSIGN(layer.bias, read_initializer(c.bias, layer.bias));
-  layer.lengths = value_of(c.lengths);
-  layer.hidden = value_of(c.hidden);
-  layer.cell = value_of(c.cell);
+  layer.lengths = here(model, c.lengths);
+  layer.hidden = here(model, c.hidden);
+  layer.cell = here(model, c.cell);
   layer.weights_of = text(c.weights_of, c.weights_of_len);
   return recurrent(model, x, layer);
 }
@@ -83,14 +83,15 @@ dtg_value to_c_or_none(Value value) { return value.valid() ? to_c(value) : dtg_v
 // Makes or changes a cache of `model` by fn(AttentionLayer, AttentionCache*).
 template <class Fn>
 dtg_error* change_cache(dtg_model* handle, const dtg_attention* given, dtg_attention_cache* cache, Fn&& fn) {
-  return with_model(handle, Owner::Use::change, [&](ModelObject& object) -> Status {
+  return with_builder(handle, Owner::Use::change, [&](ModelObject& object) -> Status {
     dtg_attention_cache c = DTG_ATTENTION_CACHE_INIT;
     DTG_TRY(read_struct(cache, sizeof(dtg_attention_cache), "dtg_attention_cache", &c));
-    Value key;
-    DTG_ASSIGN(const AttentionLayer layer, read_attention(given, &key));
-    return all_or_nothing(*object.model, [&]() -> Status {
-      AttentionCache now = {value_of(c.keys), value_of(c.values), value_of(c.position)};
-      DTG_TRY(fn(*object.model, layer, &now));
+    Model& model = *object.model;
+    return all_or_nothing(model, [&]() -> Status {
+      Value key;
+      DTG_ASSIGN(const AttentionLayer layer, read_attention(model, given, &key));
+      AttentionCache now = {here(model, c.keys), here(model, c.values), here(model, c.position)};
+      DTG_TRY(fn(model, layer, &now));
       c.keys = to_c(now.keys);
       c.values = to_c(now.values);
       c.position = to_c_or_none(now.position);
@@ -108,7 +109,7 @@ Result<Value> add_position(Model& model, Value x, const dtg_position* given) {
   DTG_ASSIGN(layer.kind, read_enum(c.kind, PositionLayer::Kind::learned, "kind of position embedding"));
   layer.wavelength = real_or(c.wavelength, layer.wavelength);
   layer.longest = c.longest;
-  layer.start = value_of(c.start);
+  layer.start = here(model, c.start);
   DTG_ASSIGN(layer.table, read_initializer(c.table, layer.table));
   layer.weights_of = text(c.weights_of, c.weights_of_len);
   return position_embedding(model, x, layer);
@@ -122,8 +123,8 @@ Result<Value> add_bag(Model& model, Value ids, const dtg_embedding_bag* given) {
   layer.rows = c.rows;
   layer.width = c.width;
   DTG_ASSIGN(layer.combiner, read_enum(c.combiner, EmbeddingBagLayer::Combiner::sqrtn, "combiner"));
-  layer.lengths = value_of(c.lengths);
-  layer.weights = value_of(c.weights);
+  layer.lengths = here(model, c.lengths);
+  layer.weights = here(model, c.weights);
   DTG_ASSIGN(layer.table, read_initializer(c.table, layer.table));
   layer.weights_of = text(c.weights_of, c.weights_of_len);
   return embedding_bag(model, ids, layer);
@@ -161,12 +162,12 @@ using AddConv = Result<Value> (*)(Model& model, Value x, const ConvLayer& layer)
 dtg_error* convolution(AddConv add, dtg_model* model, dtg_value x, const dtg_conv* given, dtg_value* out) {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const ConvLayer layer, read_conv(given));
-    return add(m, value_of(x), layer);
+    return add(m, here(m, x), layer);
   });
 }
 
 }  // namespace
-Result<AttentionLayer> read_attention(const dtg_attention* given, Value* key) {
+Result<AttentionLayer> read_attention(const Model& model, const dtg_attention* given, Value* key) {
   dtg_attention c = DTG_ATTENTION_INIT;
   DTG_TRY(read_struct(given, sizeof(dtg_attention), "dtg_attention", &c));
   AttentionLayer layer;
@@ -180,9 +181,9 @@ Result<AttentionLayer> read_attention(const dtg_attention* given, Value* key) {
   DTG_ASSIGN(layer.kernel, read_initializer(c.kernel, layer.kernel));
   DTG_ASSIGN(layer.bias, read_initializer(c.bias, layer.bias));
   layer.weights_of = text(c.weights_of, c.weights_of_len);
-  layer.mask = value_of(c.mask);
-  layer.lengths = value_of(c.lengths);
-  *key = value_of(c.key);
+  layer.mask = here(model, c.mask);
+  layer.lengths = here(model, c.lengths);
+  *key = here(model, c.key);
   return layer;
 }
 
@@ -194,27 +195,27 @@ using namespace dtg::capi;
 extern "C" {
 
 dtg_error* dtg_nn_batch_norm(dtg_model* model, dtg_value x, const dtg_batch_norm* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_batch_norm(m, value_of(x), layer); });
+  return value_of_model(model, out, [&](Model& m) { return add_batch_norm(m, here(m, x), layer); });
 }
 
 dtg_error* dtg_nn_layer_norm(dtg_model* model, dtg_value x, const dtg_norm* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_layer_norm(m, value_of(x), layer, false); });
+  return value_of_model(model, out, [&](Model& m) { return add_layer_norm(m, here(m, x), layer, false); });
 }
 
 dtg_error* dtg_nn_rms_norm(dtg_model* model, dtg_value x, const dtg_norm* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_layer_norm(m, value_of(x), layer, true); });
+  return value_of_model(model, out, [&](Model& m) { return add_layer_norm(m, here(m, x), layer, true); });
 }
 
 dtg_error* dtg_nn_group_norm(dtg_model* model, dtg_value x, const dtg_norm* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_group_norm(m, value_of(x), layer); });
+  return value_of_model(model, out, [&](Model& m) { return add_group_norm(m, here(m, x), layer); });
 }
 
 dtg_error* dtg_nn_recurrent(dtg_model* model, dtg_value x, const dtg_recurrent* layer, dtg_recurrent_result* out) noexcept {
-  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+  return with_builder(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     dtg_recurrent_result result = DTG_RECURRENT_RESULT_INIT;
     DTG_TRY(read_struct(out, sizeof(dtg_recurrent_result), "dtg_recurrent_result", &result));
     return all_or_nothing(*object.model, [&]() -> Status {
-      DTG_ASSIGN(const Recurrent made, add_recurrent(*object.model, value_of(x), layer));
+      DTG_ASSIGN(const Recurrent made, add_recurrent(*object.model, here(*object.model, x), layer));
       result.outputs = to_c(made.outputs);
       result.hidden = to_c(made.hidden);
       result.cell = made.cell.valid() ? to_c(made.cell) : dtg_value{0};
@@ -227,15 +228,15 @@ dtg_error* dtg_nn_recurrent(dtg_model* model, dtg_value x, const dtg_recurrent* 
 dtg_error* dtg_nn_attention(dtg_model* model, dtg_value query, dtg_value value, const dtg_attention* layer, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     Value key;
-    DTG_ASSIGN(const AttentionLayer what, read_attention(layer, &key));
-    return attention(m, value_of(query), value_of(value), key, what);
+    DTG_ASSIGN(const AttentionLayer what, read_attention(m, layer, &key));
+    return attention(m, here(m, query), here(m, value), key, what);
   });
 }
 
 dtg_error* dtg_nn_attention_cache(dtg_model* model, dtg_value value, const dtg_attention* layer, int64_t longest,
                                   dtg_attention_cache* out) noexcept {
   return change_cache(model, layer, out, [&](Model& m, const AttentionLayer& settings, AttentionCache* cache) -> Status {
-    DTG_ASSIGN(*cache, attention_cache(m, value_of(value), settings, longest));
+    DTG_ASSIGN(*cache, attention_cache(m, here(m, value), settings, longest));
     return {};
   });
 }
@@ -244,25 +245,25 @@ dtg_error* dtg_nn_attention_step(dtg_model* model, dtg_value query, const dtg_at
                                  dtg_value* out) noexcept {
   return change_cache(model, layer, cache, [&](Model& m, const AttentionLayer& settings, AttentionCache* now) -> Status {
     DTG_TRY(require(out, "out"));
-    DTG_ASSIGN(const Value made, attention_step(m, value_of(query), settings, now));
+    DTG_ASSIGN(const Value made, attention_step(m, here(m, query), settings, now));
     *out = to_c(made);
     return {};
   });
 }
 
 dtg_error* dtg_nn_position_embedding(dtg_model* model, dtg_value x, const dtg_position* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_position(m, value_of(x), layer); });
+  return value_of_model(model, out, [&](Model& m) { return add_position(m, here(m, x), layer); });
 }
 
 dtg_error* dtg_nn_embedding_bag(dtg_model* model, dtg_value ids, const dtg_embedding_bag* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_bag(m, value_of(ids), layer); });
+  return value_of_model(model, out, [&](Model& m) { return add_bag(m, here(m, ids), layer); });
 }
 
 dtg_error* dtg_nn_noise(dtg_model* model, dtg_value x, dtg_noise_kind kind, double amount, dtg_value step, dtg_value training,
                         dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const Noise which, read_enum(kind, Noise::alpha_dropout, "kind of noise"));
-    return noise(m, value_of(x), which, amount, value_of(step), value_of(training));
+    return noise(m, here(m, x), which, amount, here(m, step), here(m, training));
   });
 }
 
@@ -287,23 +288,23 @@ dtg_error* dtg_nn_separable_conv2d(dtg_model* model, dtg_value x, const dtg_conv
 }
 
 dtg_error* dtg_nn_global_avg_pool(dtg_model* model, dtg_value x, int32_t keep_dims, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return global_pool(m, value_of(x), GlobalPool::mean, keep_dims != 0); });
+  return value_of_model(model, out, [&](Model& m) { return global_pool(m, here(m, x), GlobalPool::mean, keep_dims != 0); });
 }
 
 dtg_error* dtg_nn_global_max_pool(dtg_model* model, dtg_value x, int32_t keep_dims, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return global_pool(m, value_of(x), GlobalPool::max, keep_dims != 0); });
+  return value_of_model(model, out, [&](Model& m) { return global_pool(m, here(m, x), GlobalPool::max, keep_dims != 0); });
 }
 
 dtg_error* dtg_nn_adaptive_pool(dtg_model* model, dtg_value x, const int64_t* sizes, size_t num_sizes, int32_t max,
                                 dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     if (num_sizes != 0) DTG_TRY(require(sizes, "sizes"));
-    return adaptive_pool(m, value_of(x), max != 0 ? GlobalPool::max : GlobalPool::mean, std::span(sizes, num_sizes));
+    return adaptive_pool(m, here(m, x), max != 0 ? GlobalPool::max : GlobalPool::mean, std::span(sizes, num_sizes));
   });
 }
 
 dtg_error* dtg_nn_up_sampling2d(dtg_model* model, dtg_value x, int64_t high, int64_t wide, int32_t bilinear, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return up_sampling2d(m, value_of(x), high, wide, bilinear != 0); });
+  return value_of_model(model, out, [&](Model& m) { return up_sampling2d(m, here(m, x), high, wide, bilinear != 0); });
 }
 
 }  // extern "C"

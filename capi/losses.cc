@@ -10,7 +10,7 @@
 
 namespace dtg::capi {
 
-Result<Loss> read_loss(const dtg_loss* given) {
+Result<Loss> read_loss(const Model& model, const dtg_loss* given) {
   dtg_loss c = DTG_LOSS_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_loss), "dtg_loss", &c));
   Loss loss;
@@ -29,8 +29,8 @@ Result<Loss> read_loss(const dtg_loss* given) {
   loss.beta = real_or(c.beta, loss.beta);
   loss.gamma = real_or(c.gamma, loss.gamma);
   loss.margin = real_or(c.margin, loss.margin);
-  loss.class_weights = value_of(c.class_weights);
-  loss.lengths = value_of(c.lengths);
+  loss.class_weights = here(model, c.class_weights);
+  loss.lengths = here(model, c.lengths);
   return loss;
 }
 
@@ -50,9 +50,9 @@ Result<Value> add_sampled(Model& model, const dtg_sampled_loss* given, Value lab
   DTG_ASSIGN(loss.weights, read_initializer(c.weights, loss.weights));
   DTG_ASSIGN(loss.biases, read_initializer(c.biases, loss.biases));
   loss.weights_of = text(c.weights_of, c.weights_of_len);
-  loss.sampled = value_of(c.sampled);
-  loss.true_expected = value_of(c.true_expected);
-  loss.sampled_expected = value_of(c.sampled_expected);
+  loss.sampled = here(model, c.sampled);
+  loss.true_expected = here(model, c.true_expected);
+  loss.sampled_expected = here(model, c.sampled_expected);
   return sampled_loss(model, loss, labels, x);
 }
 
@@ -67,21 +67,23 @@ extern "C" {
 dtg_error* dtg_nn_loss(dtg_model* model, const dtg_loss* what, dtg_value labels, dtg_value predictions, dtg_value sample_weights,
                        dtg_value* out) noexcept {
   return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
-    DTG_ASSIGN(const Loss settings, read_loss(what));
+    DTG_ASSIGN(const Loss settings, read_loss(*object.model, what));
     if (is_of_probabilities(settings.kind))
-      tell_scale(object, value_of(predictions), settings.from_logits ? Scale::logits : Scale::probabilities, loss_name(settings.kind));
-    return loss(*object.model, settings, value_of(labels), value_of(predictions), value_of(sample_weights));
+      tell_scale(object, here(*object.model, predictions), settings.from_logits ? Scale::logits : Scale::probabilities,
+                 loss_name(settings.kind));
+    return loss(*object.model, settings, here(*object.model, labels), here(*object.model, predictions),
+                here(*object.model, sample_weights));
   });
 }
 
 dtg_error* dtg_nn_triplet_loss(dtg_model* model, dtg_value anchor, dtg_value positive, dtg_value negative, double margin,
                                dtg_value* out) noexcept {
   return value_of_model(model, out,
-                        [&](Model& m) { return triplet(m, value_of(anchor), value_of(positive), value_of(negative), real_or(margin, 1)); });
+                        [&](Model& m) { return triplet(m, here(m, anchor), here(m, positive), here(m, negative), real_or(margin, 1)); });
 }
 
 dtg_error* dtg_nn_sampled_loss(dtg_model* model, const dtg_sampled_loss* what, dtg_value labels, dtg_value x, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_sampled(m, what, value_of(labels), value_of(x)); });
+  return value_of_model(model, out, [&](Model& m) { return add_sampled(m, what, here(m, labels), here(m, x)); });
 }
 
 dtg_error* dtg_nn_regularize(dtg_model* model, dtg_value base, const dtg_value* handles, size_t num_handles, double l1, double l2,
@@ -90,7 +92,7 @@ dtg_error* dtg_nn_regularize(dtg_model* model, dtg_value base, const dtg_value* 
     DTG_TRY(require_array(handles, num_handles, "handles"));
     std::vector<Value> list;
     for (size_t i = 0; i < num_handles; ++i) list.push_back(value_of(handles[i]));
-    return regularize(m, value_of(base), list, l1, l2);
+    return regularize(m, here(m, base), list, l1, l2);
   });
 }
 

@@ -8,6 +8,6 @@
 namespace dtg::capi {
 
 // NULL: all defaults. The names in it stay the caller's.
-Result<Loss> read_loss(const dtg_loss* given);
+Result<Loss> read_loss(const Model& model, const dtg_loss* given);
 
 }  // namespace dtg::capi

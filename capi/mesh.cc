@@ -191,7 +191,7 @@ dtg_error* dtg_mesh_embedding(dtg_mesh* mesh, dtg_value ids, const dtg_embedding
 dtg_error* dtg_mesh_attention(dtg_mesh* mesh, dtg_value query, dtg_value value, const dtg_attention* layer, dtg_value* out) noexcept {
   return value_of_mesh(mesh, out, [&](Mesh& m) -> Result<Value> {
     Value key;
-    DTG_ASSIGN(const AttentionLayer what, read_attention(layer, &key));
+    DTG_ASSIGN(const AttentionLayer what, read_attention(m.model(), layer, &key));
     return parallel_attention(m, value_of(query), value_of(value), key, what);
   });
 }

@@ -12,7 +12,7 @@
 namespace dtg::capi {
 namespace {
 
-Result<Metric> read_metric(const dtg_metric* given) {
+Result<Metric> read_metric(const Model& model, const dtg_metric* given) {
   using Average = Metric::Average;
   dtg_metric c = DTG_METRIC_INIT;
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_metric), "dtg_metric", &c));
@@ -37,7 +37,7 @@ Result<Metric> read_metric(const dtg_metric* given) {
   metric.ignore_class = c.ignore_class;
   if (c.loss && metric.kind != Metric::Kind::loss)
     return invalid_argument("a loss was given to a metric of another kind; use the metric of a loss");
-  DTG_ASSIGN(metric.loss, read_loss(c.loss));
+  DTG_ASSIGN(metric.loss, read_loss(model, c.loss));
   return metric;
 }
 
@@ -64,7 +64,7 @@ dtg_error* dtg_nn_metric(dtg_model* model, const dtg_metric* what, dtg_value lab
     DTG_TRY(read_struct(out, sizeof(dtg_metric_values), "dtg_metric_values", &values));
     return all_or_nothing(*object.model, [&]() -> Status {
       Model& m = *object.model;
-      DTG_ASSIGN(const Metric metric, read_metric(what));
+      DTG_ASSIGN(const Metric metric, read_metric(m, what));
       if (is_of_probabilities(metric))
         tell_scale(
             object, value_of(predictions),

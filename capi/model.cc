@@ -103,14 +103,15 @@ dtg_error* with_file(const dtg_model* model, dtg_session* session, const char* p
 void fill_variable(const Model& model, const NamedVariable& variable, dtg_variable& answer) {
   // The model's own copy may move when it grows; the graph's name stays. All copies of a variable go by the name of the first.
   const Value named = variable.copies.empty() ? variable.handle : variable.copies[0].handle;
-  const std::string_view name = model.graph().node(named.node()).name;
+  const Graph& graph = model.outermost().graph();
+  const std::string_view name = graph.node(named.node()).name;
   answer.name = name.data();
   answer.name_len = name.size();
   answer.dtype = static_cast<dtg_dtype>(variable.dtype);
   answer.trainable = variable.trainable ? 1 : 0;
   answer.handle = to_c(variable.handle);
   answer.read = to_c(variable.read);
-  answer.assign = to_c(model.graph().value(variable.assign));
+  answer.assign = to_c(graph.value(variable.assign));
   answer.rank = static_cast<size_t>(variable.shape.rank());
   std::fill(std::begin(answer.dims), std::end(answer.dims), 0);
   std::ranges::copy(variable.shape.dims(), answer.dims);
@@ -133,11 +134,22 @@ dtg_error* dtg_model_create(dtg_graph* graph, uint64_t seed, dtg_model** out) no
   });
 }
 
+dtg_error* dtg_model_inside(dtg_model* model, dtg_graph* body, dtg_model** out) noexcept {
+  return with_builder(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+    DTG_TRY(require(out, "out"));
+    const Held<GraphObject> held(body, HandleType::graph);
+    DTG_TRY(held.status());
+    DTG_ASSIGN(Ref<Model> inside, Model::inside(object.model, held->graph));
+    auto made = make_ref<ModelObject>(Ref<GraphObject>::share(held.get()), std::move(inside), Ref<ModelObject>::share(&object));
+    return give(HandleType::model, std::move(made), out);
+  });
+}
+
 dtg_model* dtg_model_retain(dtg_model* model) noexcept { return retain_handle(model, HandleType::model); }
 void dtg_model_release(dtg_model* model) noexcept { release_handle(model, HandleType::model); }
 
 dtg_error* dtg_model_add_variable(dtg_model* model, const dtg_variable_spec* spec, dtg_variable* out) noexcept {
-  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+  return with_builder(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     dtg_variable probe = DTG_VARIABLE_INIT;
     if (out) DTG_TRY(read_struct(out, sizeof(dtg_variable), "dtg_variable", &probe));
     DTG_ASSIGN(const VariableSpec wanted, read_variable_spec(spec));
@@ -162,7 +174,7 @@ dtg_error* dtg_model_variable(const dtg_model* model, size_t i, dtg_variable* ou
 }
 
 dtg_error* dtg_model_find_variable(const dtg_model* model, const char* name, size_t name_len, dtg_variable* out) noexcept {
-  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+  return with_builder(model, Owner::Use::read, [&](ModelObject& object) -> Status {
     DTG_ASSIGN(const std::string_view given, read_name(name, name_len, "name"));
     const std::string wanted(given);
     const NamedVariable* const found = object.model->find(wanted);
@@ -175,7 +187,7 @@ dtg_error* dtg_model_find_variable(const dtg_model* model, const char* name, siz
 }
 
 dtg_error* dtg_model_global_step(dtg_model* model, dtg_variable* out) noexcept {
-  return with_model(model, Owner::Use::change, [&](ModelObject& object) -> Status {
+  return with_builder(model, Owner::Use::change, [&](ModelObject& object) -> Status {
     DTG_ASSIGN(const NamedVariable step, object.model->global_step());
     return answer_variable(*object.model, step, out);
   });

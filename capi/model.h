@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,9 +22,11 @@ namespace dtg::capi {
 // Keeps the graph's handle object too: it holds the runtime whose op table the graph uses.
 class ModelObject final : public RefCounted {
  public:
-  ModelObject(Ref<GraphObject> g, Ref<Model> m) : graph(std::move(g)), model(std::move(m)) {}
+  ModelObject(Ref<GraphObject> g, Ref<Model> m, Ref<ModelObject> a = nullptr)
+      : graph(std::move(g)), model(std::move(m)), around(std::move(a)) {}
   const Ref<GraphObject> graph;
   const Ref<Model> model;
+  const Ref<ModelObject> around;  // of a model inside of a body: whose layers those are; else null
   // What the host keeps with the weights: it is saved with them, and comes back with them.
   std::vector<std::pair<std::string, std::string>> metadata;
   std::vector<Endpoint> endpoints;       // of a model that was loaded
@@ -32,21 +35,48 @@ class ModelObject final : public RefCounted {
   Owner owner;
 };
 
-// fn(object) on an open model that no other thread is inside of, nor inside of its graph where fn changes them.
+// fn() while no other thread is inside of the model, nor of its graph where `use` changes them, nor of the models around it.
+template <class Fn>
+Status enter_model(ModelObject& model, Owner::Use use, Fn&& fn) {
+  const Owner::Turn turn(model.owner, use);
+  DTG_TRY(turn.status("model"));
+  std::optional<Owner::Turn> building;
+  if (use != Owner::Use::read) {
+    building.emplace(model.graph->owner, use);
+    DTG_TRY(building->status("graph of the model"));
+  }
+  if (!model.around) return fn();
+  const std::function<Status()> rest = [&] { return fn(); };
+  return enter_model(*model.around, use, rest);
+}
+
+// fn(object) on an open model.
 template <class Fn>
 Status use_model(const dtg_model* handle, Owner::Use use, Fn&& fn) {
   const Held<ModelObject> held(handle, HandleType::model);
   DTG_TRY(held.status());
-  const Owner::Turn turn(held->owner, use);
-  DTG_TRY(turn.status("model"));
-  if (use == Owner::Use::read) return fn(*held);
-  const Owner::Turn building(held->graph->owner, use);
-  DTG_TRY(building.status("graph of the model"));
-  return fn(*held);
+  if (held->around) {
+    return failed_precondition("this is the model inside of the body of \"%s\", which is for layers and losses; give the model itself",
+                               held->graph->graph->function_name().c_str());
+  }
+  return enter_model(*held, use, [&] { return fn(*held); });
 }
 template <class Fn>
 dtg_error* with_model(const dtg_model* handle, Owner::Use use, Fn&& fn) noexcept {
   return guard([&] { return use_model(handle, use, fn); });
+}
+
+// The same for what a body may have, too: layers, losses and variables.
+template <class Fn>
+dtg_error* with_builder(const dtg_model* handle, Owner::Use use, Fn&& fn) noexcept {
+  return guard([&]() -> Status {
+    const Held<ModelObject> held(handle, HandleType::model);
+    DTG_TRY(held.status());
+    if (held->around && held->graph->graph->is_closed()) {
+      return failed_precondition("a layer in the body of \"%s\": the function was ended", held->graph->graph->function_name().c_str());
+    }
+    return enter_model(*held, use, [&] { return fn(*held); });
+  });
 }
 
 // The values of a model's variables are in sessions of its graph.
@@ -63,21 +93,28 @@ inline void set_metadata(ModelObject& model, std::string_view key, std::string_v
   else model.metadata.emplace_back(key, value);
 }
 
-// The model as it was, unless fn succeeds.
+// A model as it was, unless what is tried succeeds.
+struct Trial {
+  Model& model;
+  const Model::Mark before = model.mark();
+  const Graph::Trial nodes = model.graph().begin_trial();
+  bool done = false;
+  explicit Trial(Model& tried) : model(tried) {}
+  ~Trial() {  // also where memory ran out
+    model.graph().end_trial(nodes, !done);
+    if (!done) model.go_back(before, true);
+  }
+};
+
+// The model as it was, with the one that keeps its books, unless fn succeeds.
 template <class Fn>
 Status all_or_nothing(Model& model, Fn&& fn) {
-  struct Undo {
-    Model& model;
-    const Model::Mark before = model.mark();
-    const Graph::Trial trial = model.graph().begin_trial();
-    bool done = false;
-    ~Undo() {  // also where memory ran out
-      model.graph().end_trial(trial, !done);
-      if (!done) model.go_back(before, true);
-    }
-  } undo{model};
+  Trial trial(model);
+  std::optional<Trial> books;
+  if (model.is_inside()) books.emplace(model.outermost());
   const Status status = fn();
-  undo.done = status.ok();
+  trial.done = status.ok();
+  if (books) books->done = status.ok();
   return status;
 }
 

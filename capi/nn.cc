@@ -118,56 +118,56 @@ extern "C" {
 dtg_error* dtg_nn_dense(dtg_model* model, dtg_value x, const dtg_dense* layer, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const DenseLayer what, read_dense(layer));
-    return dense(m, value_of(x), what);
+    return dense(m, here(m, x), what);
   });
 }
 
 dtg_error* dtg_nn_conv2d(dtg_model* model, dtg_value x, const dtg_conv2d* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_conv2d(m, value_of(x), layer); });
+  return value_of_model(model, out, [&](Model& m) { return add_conv2d(m, here(m, x), layer); });
 }
 
 dtg_error* dtg_nn_max_pool2d(dtg_model* model, dtg_value x, const dtg_pool2d* layer, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const Pool2DLayer pool, read_pool(layer));
-    return max_pool2d(m, value_of(x), pool);
+    return max_pool2d(m, here(m, x), pool);
   });
 }
 
 dtg_error* dtg_nn_avg_pool2d(dtg_model* model, dtg_value x, const dtg_pool2d* layer, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const Pool2DLayer pool, read_pool(layer));
-    return avg_pool2d(m, value_of(x), pool);
+    return avg_pool2d(m, here(m, x), pool);
   });
 }
 
 dtg_error* dtg_nn_flatten(dtg_model* model, dtg_value x, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return flatten(m, value_of(x)); });
+  return value_of_model(model, out, [&](Model& m) { return flatten(m, here(m, x)); });
 }
 
 dtg_error* dtg_nn_dropout(dtg_model* model, dtg_value x, double rate, dtg_value step, dtg_value training, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return dropout(m, value_of(x), rate, value_of(step), value_of(training)); });
+  return value_of_model(model, out, [&](Model& m) { return dropout(m, here(m, x), rate, here(m, step), here(m, training)); });
 }
 
 dtg_error* dtg_nn_embedding(dtg_model* model, dtg_value ids, const dtg_embedding* layer, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const EmbeddingLayer what, read_embedding(layer));
-    return embedding(m, value_of(ids), what);
+    return embedding(m, here(m, ids), what);
   });
 }
 
 dtg_error* dtg_nn_normalize(dtg_model* model, dtg_value x, const char* normalization, size_t normalization_len, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_TRY(require(normalization, "normalization"));
-    return normalize(m, value_of(x), text(normalization, normalization_len));
+    return normalize(m, here(m, x), text(normalization, normalization_len));
   });
 }
 
 dtg_error* dtg_nn_activation(dtg_model* model, dtg_value x, dtg_activation activation, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const Activation kind, read_enum(activation, Activation::gelu, "activation"));
-    DTG_TRY(m.graph().check(value_of(x)).with_context("activation"));
+    DTG_TRY(m.graph().check(here(m, x)).with_context("activation"));
     Build build(m.graph());
-    const Value y = activate(build, value_of(x), kind);
+    const Value y = activate(build, here(m, x), kind);
     DTG_TRY(build.status());
     return y;
   });
@@ -175,35 +175,35 @@ dtg_error* dtg_nn_activation(dtg_model* model, dtg_value x, dtg_activation activ
 
 dtg_error* dtg_nn_sparse_softmax_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](ModelObject& object) {
-    tell_scale(object, value_of(logits), Scale::logits, "sparse softmax cross entropy");
-    return sparse_softmax_cross_entropy(object.model->graph(), value_of(labels), value_of(logits));
+    tell_scale(object, here(*object.model, logits), Scale::logits, "sparse softmax cross entropy");
+    return sparse_softmax_cross_entropy(object.model->graph(), here(*object.model, labels), here(*object.model, logits));
   });
 }
 
 dtg_error* dtg_nn_softmax_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](ModelObject& object) {
-    tell_scale(object, value_of(logits), Scale::logits, "softmax cross entropy");
-    return softmax_cross_entropy(object.model->graph(), value_of(labels), value_of(logits));
+    tell_scale(object, here(*object.model, logits), Scale::logits, "softmax cross entropy");
+    return softmax_cross_entropy(object.model->graph(), here(*object.model, labels), here(*object.model, logits));
   });
 }
 
 dtg_error* dtg_nn_sigmoid_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](ModelObject& object) {
-    tell_scale(object, value_of(logits), Scale::logits, "sigmoid cross entropy");
-    return sigmoid_cross_entropy(object.model->graph(), value_of(labels), value_of(logits));
+    tell_scale(object, here(*object.model, logits), Scale::logits, "sigmoid cross entropy");
+    return sigmoid_cross_entropy(object.model->graph(), here(*object.model, labels), here(*object.model, logits));
   });
 }
 
 dtg_error* dtg_nn_mean_squared_error(dtg_model* model, dtg_value labels, dtg_value predictions, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return mean_squared_error(m.graph(), value_of(labels), value_of(predictions)); });
+  return value_of_model(model, out, [&](Model& m) { return mean_squared_error(m.graph(), here(m, labels), here(m, predictions)); });
 }
 
 dtg_error* dtg_nn_accuracy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return accuracy(m.graph(), value_of(labels), value_of(logits)); });
+  return value_of_model(model, out, [&](Model& m) { return accuracy(m.graph(), here(m, labels), here(m, logits)); });
 }
 
 dtg_error* dtg_nn_correct_count(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return correct_count(m.graph(), value_of(labels), value_of(logits)); });
+  return value_of_model(model, out, [&](Model& m) { return correct_count(m.graph(), here(m, labels), here(m, logits)); });
 }
 
 }  // extern "C"

@@ -24,10 +24,13 @@ Result<E> read_enum(int32_t number, E last, const char* what) {
 
 Result<Initializer> read_initializer(const dtg_initializer& given, const Initializer& fallback);
 
+// A value that a layer is given, in the body that the model is inside of where it is inside of one.
+inline Value here(const Model& model, dtg_value given) { return model.here(value_of(given)); }
+
 // What the host says of a layer or a variable, with the defaults filled in; texts stay the host's.
 Result<DenseLayer> read_dense(const dtg_dense* given);
 Result<EmbeddingLayer> read_embedding(const dtg_embedding* given);
-Result<AttentionLayer> read_attention(const dtg_attention* given, Value* key);
+Result<AttentionLayer> read_attention(const Model& model, const dtg_attention* given, Value* key);
 Result<VariableSpec> read_variable_spec(const dtg_variable_spec* given);
 
 inline std::string_view name_or(const char* name, size_t length, std::string_view fallback) {
@@ -41,7 +44,7 @@ inline double real_or(double given, double fallback) { return given == 0 ? fallb
 // Holds the model, makes a value, hands it out; or leaves the model as it was. `fn` takes the model or its object.
 template <class Fn>
 dtg_error* value_of_model(dtg_model* handle, dtg_value* out, Fn&& fn) {
-  return with_model(handle, Owner::Use::change, [&](ModelObject& object) -> Status {
+  return with_builder(handle, Owner::Use::change, [&](ModelObject& object) -> Status {
     DTG_TRY(require(out, "out"));
     return all_or_nothing(*object.model, [&]() -> Status {
       DTG_ASSIGN(const Value value, [&] {

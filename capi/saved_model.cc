@@ -273,7 +273,7 @@ dtg_error* dtg_model_endpoints(const dtg_model* model, dtg_string** out) noexcep
 }
 
 dtg_error* dtg_model_graph(const dtg_model* model, dtg_graph** out) noexcept {
-  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+  return with_builder(model, Owner::Use::read, [&](ModelObject& object) -> Status {
     DTG_TRY(require(out, "out"));
     return give(HandleType::graph, object.graph, out);
   });

@@ -94,6 +94,10 @@ func (g *Graph) arguments(list []Argument) []Value {
 
 // end gives a body up: what is added to it afterwards sticks to it alone.
 func (g *Graph) end() {
+	for _, m := range g.graphState.inside {
+		_ = m.Close()
+	}
+	g.graphState.inside = nil
 	g.graphState.close(graphKind)
 	if g.graphState.err == nil {
 		g.graphState.err = &Error{Code: FailedPrecondition, Message: "the function's body was ended when the closure that builds it returned; " +

@@ -28,7 +28,8 @@ type Graph struct {
 
 type graphState struct {
 	handle
-	err error
+	err    error
+	inside []*Model // of a body: what is closed with it
 }
 
 // Node is what may be said of any node: see Graph.With.

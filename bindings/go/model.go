@@ -39,6 +39,27 @@ func (g *Graph) NewModel(seed uint64) *Model {
 	return m
 }
 
+// Inside is the model inside of b, the body of a function (a loop's, a branch's): layers and losses of it are added to b, where they may
+// use values from around. With WeightsOf they have the weights of a layer that was made before; others make variables outside of all
+// functions, named after the function, which m has from then on. It is closed with b, and takes layers, losses and variables only. Errors,
+// which stick: InvalidArgument (b is no body in the model's graph), Unimplemented from layers that follow their batches there.
+func (m *Model) Inside(b *Graph) *Model {
+	in := b.model()
+	body, ok := in.g.c()
+	if !ok {
+		return in
+	}
+	var out *C.dtg_model
+	if m.build(func(p *C.dtg_model) *C.dtg_error { return C.dtg_model_inside(p, body, &out) }) {
+		in.open(modelKind, unsafe.Pointer(out))
+		in.g.graphState.inside = append(in.g.graphState.inside, in)
+	} else {
+		in.g.fail(m.Err())
+	}
+	runtime.KeepAlive(b)
+	return in
+}
+
 // model is a model of g that is not open yet; of a graph that is nil or zero, with the error of that.
 func (g *Graph) model() *Model {
 	if g == nil || g.graphState == nil {

@@ -129,7 +129,7 @@ Result<Value> embedding(Model& model, Value ids, const EmbeddingLayer& layer) {
   DTG_ASSIGN(const NamedVariable table,
              variable_of(model, layer.weights_of, {.name = "embeddings", .shape = shape, .initializer = layer.table}));
   // A replica's device is not always that of the table it shares with others.
-  const ColocationScope beside(model.graph(), table.strategy == 0 ? kNoNode : table.handle.node());
+  const ColocationScope beside(model.graph(), table.strategy == 0 ? kNoNode : model.beside(table));
   const Value y = build.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
   DTG_TRY(build.status());
   return y;

@@ -75,14 +75,14 @@ struct Logits {
   Value trues, sampled;
 };
 
-Logits logits_of(Build& b, const NamedVariable& weights, const NamedVariable& biases, Value labels, Value sampled, Value x, int64_t trues,
-                 int64_t width) {
+Logits logits_of(const Model& model, Build& b, const NamedVariable& weights, const NamedVariable& biases, Value labels, Value sampled,
+                 Value x, int64_t trues, int64_t width) {
   const Value flat = b.reshape(labels, b.ints({-1}));
   // One lookup each, so that their gradients are rows of one piece.
   const Value ids = b.op("ConcatV2", {flat, sampled, b.integer(0)});
   // Where the tables stand, which need not be where the replica computes.
   const auto looked_up = [&](const NamedVariable& table) {
-    const ColocationScope beside(b.graph(), table.handle.node());
+    const ColocationScope beside(b.graph(), model.beside(table));
     return b.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
   };
   const Value rows = looked_up(weights), offsets = looked_up(biases);
@@ -123,7 +123,7 @@ Result<Value> sampled_loss(Model& model, const SampledLoss& loss, Value labels, 
   DTG_TRY(b.status());
   const int64_t trues = b.info(labels).shape.dim(1);
   const Drawn drawn = draw(model, b, loss, labels, trues);
-  Logits logits = logits_of(b, weights, biases, labels, drawn.classes, x, trues, width);
+  Logits logits = logits_of(model, b, weights, biases, labels, drawn.classes, x, trues, width);
   if (!loss.keep_hits) logits.sampled = without_hits(b, logits.sampled, labels, drawn.classes, trues);
   // Less for what is drawn often anyway.
   logits.trues = b.sub(logits.trues, b.op("Log", {drawn.true_expected}));

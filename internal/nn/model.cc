@@ -22,8 +22,48 @@ bool NamedVariable::has_handle(Value other) const {
   return handle == other || std::ranges::any_of(copies, [&](const VariableCopy& each) { return each.handle == other; });
 }
 
+Result<Ref<Model>> Model::inside(Ref<Model> around, Ref<Graph> body) {
+  const Graph* outer = body.get();
+  while (outer->tag() != around->graph().tag() && outer->outer()) outer = outer->outer();
+  if (outer == body.get() || outer->tag() != around->graph().tag()) {
+    if (body->is_closed()) return failed_precondition("a model inside of a body: the function was ended");
+    return invalid_argument("a model inside of a body: the graph is no body of a function in the graph of the model");
+  }
+  auto model = make_ref<Model>(std::move(body), around->seed());
+  model->around_ = std::move(around);
+  return model;
+}
+
+NamedVariable Model::here(const NamedVariable& variable) const {
+  if (!around_) return replica_ == kNoReplica ? variable : variable.at_replica(replica_);
+  NamedVariable view = around_->here(variable);
+  view.read = here(view.read);
+  return view;
+}
+
+Value Model::here(Value value) const {
+  if (!around_ || !value.valid()) return value;
+  const Result<Value> captured = graph_->capture(value);
+  return captured.ok() ? captured.value() : value;
+}
+
+// Named by the functions it is for, as by the scopes of layers.
+Result<NamedVariable> Model::variable_outside(const VariableSpec& given) {
+  Model& model = outermost();
+  std::string name = given.absolute ? std::string(given.name) : graph_->unique_name(given.name);
+  for (const Graph* body = graph_.get(); !given.absolute && body->outer(); body = body->outer()) {
+    name = (body->function_name().empty() ? "function" : body->function_name()) + "/" + name;
+  }
+  VariableSpec spec = given;
+  spec.name = name;
+  const NameScope root(model.graph(), "");
+  DTG_ASSIGN(const NamedVariable made, model.add_variable(spec));
+  return here(made);
+}
+
 Result<NamedVariable> Model::add_variable(const VariableSpec& given) {
   if (given.name.empty()) return invalid_argument("add a variable: it has no name");
+  if (around_) return variable_outside(given);
   if (!shared_.empty() && !given.absolute) return shared_variable(given);
   VariableSpec spec = given;
   NamedVariable variable;
@@ -228,7 +268,8 @@ void Model::next_tower() {
 Result<NamedVariable> Model::shared_variable(const VariableSpec& spec) {
   const NamedVariable& there = variables_[shared_.back()];
   const std::string last = there.name.substr(there.name.rfind('/') + 1);
-  const bool named = last == spec.name || last.starts_with(std::string(spec.name) + "_");
+  const std::string wanted(spec.name.substr(spec.name.rfind('/') + 1));
+  const bool named = last == wanted || last.starts_with(wanted + "_");
   if (!named || there.dtype != spec.dtype || !(there.shape == spec.shape) || there.trainable != spec.trainable) {
     return failed_precondition("a tower asks for the variable \"%s\" of %s%s where the first one made \"%s\" of %s%s; build the same "
                                "layers in the same order",
@@ -246,7 +287,7 @@ void Model::take_over(NamedVariable variable) {
 }
 
 const NamedVariable* Model::find(std::string_view name) const {
-  for (const NamedVariable& variable : variables_) {
+  for (const NamedVariable& variable : variables()) {
     if (variable.name == name) return &variable;
   }
   return nullptr;
@@ -271,6 +312,12 @@ void Model::go_back(const Mark& mark, bool unnamed) {
 }
 
 Status Model::follow(const NamedVariable& variable, Value target, double share) {
+  if (around_) {
+    return unimplemented(
+        "\"%s\" follows what batches give, which the body of a function cannot tell it; make the layer outside, or give it "
+        "a `training` that is a constant false",
+        variable.name.c_str());
+  }
   DTG_TRY(graph_->check(target).with_context("follow, for \"" + variable.name + "\""));
   for (Following& each : following_) {
     if (each.variable.handle != variable.handle || each.tower != tower_) continue;
@@ -286,6 +333,10 @@ Status Model::follow(const NamedVariable& variable, Value target, double share) 
 }
 
 Result<NamedVariable> Model::global_step() {
+  if (around_) {
+    DTG_ASSIGN(const NamedVariable step, outermost().global_step());
+    return here(step);
+  }
   if (global_step_ != SIZE_MAX) return variables_[global_step_];
   DTG_ASSIGN(NamedVariable step, add_variable({.name = "global_step", .dtype = DType::i64, .trainable = false, .absolute = true}));
   global_step_ = variables_.size() - 1;
@@ -308,6 +359,7 @@ Result<NodeId> Model::init_target() {
 }
 
 RandomStream Model::next_stream() {
+  if (around_) return around_->next_stream();
   // The upper half of the numbers; variables use the lower one.
   return {seed_, (uint64_t{1} << 63) + streams_++};
 }

@@ -2,6 +2,8 @@
 // readings and first values. Layers, losses and optimizers are functions over it; it only keeps the books,
 // so a model of one's own needs nothing else than add_variable().
 //
+// A model inside of the body of a function keeps no books: it is where layers go, and asks the model around it for all else.
+//
 // Owner: the host that builds, by count. Not thread-safe: one thread builds.
 #pragma once
 
@@ -107,6 +109,14 @@ class Model final : public RefCounted {
  public:
   Model(Ref<Graph> graph, uint64_t seed) : graph_(std::move(graph)), seed_(seed) {}
 
+  // The same model, whose layers are added to `body`, a function's in the graph of `around` or in another body there. Variables that they
+  // ask for are made outside of all bodies, under the functions' names, and are read there, once a step.
+  static Result<Ref<Model>> inside(Ref<Model> around, Ref<Graph> body);
+  bool is_inside() const { return around_.get() != nullptr; }
+  // The model that keeps the books; itself where it is inside of nothing.
+  Model& outermost() { return around_ ? around_->outermost() : *this; }
+  const Model& outermost() const { return around_ ? around_->outermost() : *this; }
+
   Graph& graph() const { return *graph_; }
   uint64_t seed() const { return seed_; }
 
@@ -117,7 +127,7 @@ class Model final : public RefCounted {
   void next_tower();
   // While it is set, it is asked about every variable that is neither kept by an optimizer nor the model's own. Null: nobody.
   void set_policy(VariablePolicy* policy) { policy_ = policy; }
-  VariablePolicy* policy() const { return policy_; }
+  VariablePolicy* policy() const { return outermost().policy_; }
   // What is done behind the assignments of first values: answers a node that comes after those it is given. Kept by the model.
   using AfterInit = std::function<Result<NodeId>(Model&, std::span<const NodeId>)>;
   void set_after_init(AfterInit after) { after_init_ = std::move(after); }
@@ -136,12 +146,17 @@ class Model final : public RefCounted {
   Status end_visit();
   // So many numbers of towers that nobody else has, from the answer on.
   size_t take_towers(size_t count);
-  // The variable as the replica that is being built sees it.
-  NamedVariable here(const NamedVariable& variable) const { return replica_ == kNoReplica ? variable : variable.at_replica(replica_); }
+  // The variable as the replica that is being built sees it, and the body.
+  NamedVariable here(const NamedVariable& variable) const;
+  // What stands for a value in the body; the value itself where it cannot, which whoever uses it will say.
+  Value here(Value value) const;
+  // Where a lookup in the variable's table belongs, which need not be where the replica computes; kNoNode in a body, whose nodes have
+  // nothing to stand beside.
+  NodeId beside(const NamedVariable& table) const { return is_inside() ? kNoNode : table.handle.node(); }
   // One whose nodes the graph has already (nn/adopt.h).
   void take_over(NamedVariable variable);
   // In order of creation: the weights, then what optimizers added.
-  std::span<const NamedVariable> variables() const { return variables_; }
+  std::span<const NamedVariable> variables() const { return outermost().variables_; }
   // Null if there is none.
   const NamedVariable* find(std::string_view name) const;
   // A variable that follows what the batches give, and is no weight: each step moves it by `share` of the way to `target`, whatever the
@@ -157,12 +172,14 @@ class Model final : public RefCounted {
   Status follow(const NamedVariable& variable, Value target, double share);
   std::span<const Following> following() const { return following_; }
   // A layer that does in training what it does not elsewhere (dropout, moving statistics), and the switch that tells it; invalid: it
-  // takes everything for training.
+  // takes everything for training. Nothing of it is known of what lies in bodies.
   struct Switched {
     Value y;
     Value training;
   };
-  void note_switched(Value y, Value training) { switched_.push_back({y, training}); }
+  void note_switched(Value y, Value training) {
+    if (!is_inside()) switched_.push_back({y, training});
+  }
   std::span<const Switched> switched() const { return switched_; }
   // Where the model stands, and going back there after a layer failed half-way; the nodes that it added stay in the graph, unused.
   struct Mark {
@@ -191,6 +208,7 @@ class Model final : public RefCounted {
     std::string device;       // or
     NodeId beside = kNoNode;  // this node's
   };
+  Result<NamedVariable> variable_outside(const VariableSpec& spec);
   Result<NamedVariable> shared_variable(const VariableSpec& spec);
   uint64_t stream_of(const WholePart& part) const;
   Result<std::vector<Place>> places_of(VariableSpec& spec, uint32_t* strategy);
@@ -198,6 +216,7 @@ class Model final : public RefCounted {
   Result<Value> add_handle(const VariableSpec& spec, const std::string& name, const Place& place);
   const Ref<Graph> graph_;
   const uint64_t seed_;
+  Ref<Model> around_;  // set before anybody else sees it; null: it is the outermost
   std::vector<NamedVariable> variables_;
   uint64_t streams_ = 0;
   size_t global_step_ = SIZE_MAX;  // index in variables_

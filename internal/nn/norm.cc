@@ -111,6 +111,12 @@ Result<Closure> branch(Graph& around, const BatchNorm& norm, bool training) {
   return finish_function(std::move(body), training ? "training" : "inference", {made.y, made.mean, made.variance});
 }
 
+bool is_constant_false(const Graph& graph, Value training) {
+  if (!training.valid()) return false;
+  const Tensor known = graph.constant_value(training);
+  return known.valid() && !*static_cast<const bool*>(known.data());
+}
+
 // Either of the two, as the run says.
 Result<Normalized> by_switch(Graph& graph, const BatchNorm& norm, Value training) {
   DTG_ASSIGN(Closure yes, branch(graph, norm, true));
@@ -146,14 +152,16 @@ Result<Value> batch_norm(Model& model, Value x, const BatchNormLayer& layer, Val
   const bool flat = build.info(x).shape.rank() != 4;
   norm.x = flat ? build.reshape(x, build.ints({-1, 1, 1, channels})) : x;
   DTG_TRY(build.status());
+  const bool never_trains = model.is_inside() && is_constant_false(model.graph(), training);
   Normalized made;
-  if (training.valid()) {
+  if (training.valid() && !never_trains) {
     DTG_ASSIGN(made, by_switch(model.graph(), norm, training));
   } else {
-    made = norm.add(build, true);
+    made = norm.add(build, !never_trains);
   }
   const Value y = flat ? shaped(build, build.reshape(made.y, build.shape(x)), build.info(x).shape) : made.y;
   DTG_TRY(build.status());
+  if (never_trains) return y;
   model.note_switched(y, training);
   DTG_TRY(model.follow(mean, made.mean, 1 - layer.momentum));
   DTG_TRY(model.follow(variance, made.variance, 1 - layer.momentum));

@@ -141,7 +141,7 @@ Result<Value> embedding_bag(Model& model, Value ids, const EmbeddingBagLayer& la
   Value rows;
   {
     // A replica's device is not always that of the table it shares with others.
-    const ColocationScope beside(model.graph(), table.strategy == 0 ? kNoNode : table.handle.node());
+    const ColocationScope beside(model.graph(), table.strategy == 0 ? kNoNode : model.beside(table));
     rows = b.op("ResourceGather", {table.handle, bags.of(ids)}, {{"dtype", table.dtype}});
   }
   const Value one = b.scalar(DType::f32, 1);

@@ -47,6 +47,10 @@ Dealt deal_out(Build& build, Value ids, int64_t rows, int64_t shards) {
 
 Result<ShardedVariable> add_sharded(Model& model, const VariableSpec& whole, const Partitioner& partitioner) {
   DTG_TRY(check_whole(whole));
+  if (model.is_inside()) {
+    return unimplemented("add \"%s\" in shards from the body of a function: make it outside, and name its layer in `weights_of`",
+                         std::string(whole.name).c_str());
+  }
   DTG_ASSIGN(const int64_t count, partitioner.shards(whole.dtype, whole.shape.dims()));
   if (count < 1 || count > kShardsPerVariable) {
     return invalid_argument("add \"%s\" of %s in %lld shards: there can be 1 to %lld, and none without a row",
@@ -93,7 +97,7 @@ Result<ShardedVariable> find_sharded(const Model& model, std::string_view name) 
 
 Result<Value> sharded_value(Model& model, const ShardedVariable& variable) {
   Build build(model.graph());
-  if (variable.shards.size() == 1) return variable.shards[0].read;
+  if (variable.shards.size() == 1) return model.here(variable.shards[0]).read;
   std::vector<Value> inputs;
   for (const NamedVariable& shard : variable.shards) inputs.push_back(shard.read);
   inputs.push_back(build.integer(variable.axis));
@@ -111,7 +115,7 @@ Result<Value> sharded_lookup(Model& model, const ShardedVariable& variable, Valu
   Build build(model.graph());
   const NameScope scope(model.graph(), "embedding_lookup");
   const auto gather = [&](const NamedVariable& shard, Value rows) {
-    const ColocationScope beside(model.graph(), shard.handle.node());
+    const ColocationScope beside(model.graph(), model.beside(shard));
     return build.op("ResourceGather", {shard.handle, rows}, {{"dtype", shard.dtype}});
   };
   const auto count = static_cast<int64_t>(variable.shards.size());

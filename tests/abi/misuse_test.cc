@@ -418,6 +418,7 @@ void Misuse::session_rows() {
 void Misuse::model_rows() {
   variable.name = "v";
   ROW(dtg_model_create, {}, h.graph, 1, &outs.model);
+  ROW(dtg_model_inside, {}, h.model, h.graph, &outs.model);
   ROW(dtg_model_retain, {}, h.model);
   ROW(dtg_model_release, {}, h.model);
   ROW(dtg_model_add_variable, {2}, h.model, &variable, &outs.variable);

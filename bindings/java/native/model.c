@@ -10,6 +10,12 @@ static jlong create(JNIEnv* env, jclass self, jlong graph, jlong seed) {
   return jni_threw(env, dtg_model_create(AS(dtg_graph, graph), (uint64_t)seed, &out)) ? 0 : JLONG(out);
 }
 
+static jlong inside(JNIEnv* env, jclass self, jlong model, jlong body) {
+  dtg_model* out = NULL;
+  (void)self;
+  return jni_threw(env, dtg_model_inside(AS(dtg_model, model), AS(dtg_graph, body), &out)) ? 0 : JLONG(out);
+}
+
 /* {dtype, trainable, handle, read, assign, dimensions...}; Java asks the graph for the name. */
 jlongArray jni_variable(JNIEnv* env, const dtg_variable* from) {
   int64_t out[5 + 8];
@@ -248,6 +254,7 @@ static const JNINativeMethod methods[] = {
     NATIVE("modelClasses", "(J[B)J", classes),
     NATIVE("modelRestoreFrom", "(JJ[B[B)[B", restore_from),
     NATIVE("modelCreate", "(JJ)J", create),
+    NATIVE("modelInside", "(JJ)J", inside),
     NATIVE("modelAddVariable", "(J[B)[J", add_variable),
     NATIVE("modelVariableCount", "(J)J", variable_count),
     NATIVE("modelVariable", "(JJ)[J", variable_at),

@@ -4,6 +4,7 @@
  *   example_models lenet --seconds 20       trains, evaluates now and then, prints loss, metric and speed
  *   example_models lenet --reference 50     the losses of the first steps in full, for whoever holds them to another library's
  *   example_models lenet --dump DIR 50      first weights and batches of these steps as safetensors files, for that library
+ *   example_models lenet --steps 400 --save FILE  trains, and keeps the weights
  *   example_models --smoke                  two steps of each
  */
 #include <math.h>
@@ -19,7 +20,7 @@ static const struct example *const examples[] = {&lenet, &resnet,      &mobilene
 enum { EXAMPLES = sizeof examples / sizeof *examples, EVALUATED = 8 };
 
 struct options {
-  const char *name, *dump, *device;
+  const char *name, *dump, *save, *device;
   int64_t steps, reference;
   double seconds;
   int json;
@@ -124,6 +125,7 @@ static dtg_error *train(const struct example *e, const struct options *o, struct
            e->name, (long long)done, (double)losses[0], (double)metric, spent > 0 ? (double)((done - 1) * w->batch) / spent : 0.0, (long long)w->batch);
     fflush(stdout);
   }
+  if (o->save) TRY(dtg_model_save(w->model, w->session, o->save, DTG_STRLEN));
   return e->show && !o->json ? e->show(w) : NULL;
 }
 
@@ -145,6 +147,7 @@ static int read_options(int argc, char **argv, struct options *o) {
     else if (strcmp(argv[i], "--steps") == 0 && more > 0) o->steps = atoll(argv[++i]);
     else if (strcmp(argv[i], "--seconds") == 0 && more > 0) o->seconds = atof(argv[++i]);
     else if (strcmp(argv[i], "--reference") == 0 && more > 0) o->reference = atoll(argv[++i]);
+    else if (strcmp(argv[i], "--save") == 0 && more > 0) o->save = argv[++i];
     else if (strcmp(argv[i], "--device") == 0 && more > 0) o->device = argv[++i];
     else if (strcmp(argv[i], "--dump") == 0 && more > 1) o->dump = argv[i + 1], o->steps = atoll(argv[i + 2]), i += 2;
     else if (argv[i][0] != '-' && !o->name) o->name = argv[i];
@@ -154,10 +157,10 @@ static int read_options(int argc, char **argv, struct options *o) {
 }
 
 int main(int argc, char **argv) {
-  struct options o = {NULL, NULL, "", 0, 0, 0, 0};
+  struct options o = {NULL, NULL, NULL, "", 0, 0, 0, 0};
   int found = 0;
   if (!read_options(argc, argv, &o)) {
-    fprintf(stderr, "usage: example_models [NAME] [--seconds S | --steps N | --reference N | --dump DIR N] [--device D] [--json] [--smoke]\n");
+    fprintf(stderr, "usage: example_models [NAME] [--seconds S | --steps N | --reference N | --dump DIR N] [--save FILE] [--device D] [--json] [--smoke]\n");
     return 2;
   }
   for (int i = 0; i < EXAMPLES; i++) {

@@ -18,7 +18,7 @@
     if (error_ != NULL) return error_; \
   } while (0)
 
-enum { MAX_FEEDS = 8, MAX_PHASES = 2, MAX_TRAINED = 16, DIM_LIMIT = 4 };
+enum { MAX_FEEDS = 8, MAX_PHASES = 2, MAX_TRAINED = 16, DIM_LIMIT = 4, WRITERS = 2 };
 
 /* ---- data.c ---- */
 
@@ -37,6 +37,13 @@ float normal(struct dice *dice);                     /* about N(0, 1), without a
 void textured(struct dice *dice, int64_t class_, int64_t side, int64_t channels, float *image); /* an image of one of ten textures */
 
 /* ---- work.c ---- */
+
+/* A search for the likeliest sequences, the best first. One beam: the likeliest each time. */
+struct writer {
+  int64_t beams;
+  dtg_value rows;   /* int32 [batch * beams, longest] */
+  dtg_value scores; /* float32 [batch, beams]: logarithms of their probabilities */
+};
 
 /* A model in work: what it feeds, what it has for losses, and the targets that make a step of training. A step has a phase for each loss:
  * one, or two for two networks that take turns. */
@@ -58,6 +65,7 @@ struct work {
   dtg_training steps[MAX_PHASES];
   dtg_value before;         /* a target to run before training, such as one that fills a table */
   dtg_value metric, output; /* a float32 scalar; what `show` looks at. {0}: none */
+  struct writer writers[WRITERS]; /* of a model that writes */
 };
 
 /* What main.c knows of a model. */

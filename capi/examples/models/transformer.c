@@ -1,11 +1,10 @@
 /* transformer.c: an encoder and a decoder with attention learn to write a row of digits backwards. Each half is a block of attention and a
  * dense layer with GELU, with layer normalization before and what went in added after; the decoder sees what it wrote so far, and the
- * encoder's answer. Adam. Afterwards it writes some rows, digit by digit, the likeliest each time. */
+ * encoder's answer. Adam. Afterwards it writes some rows, digit by digit (decode.c): the likeliest each time, and by beam search. */
 #include <stdio.h>
+#include <string.h>
 
-#include "models.h"
-
-enum { LONGEST = 8, TOKENS = 12, WIDTH = 32, HEADS = 2, START = 1, FIRST = 2 };
+#include "transformer.h"
 
 /* Tokens as vectors, with a vector for each place. */
 static dtg_error *embed(struct work *w, dtg_value *x) {
@@ -73,7 +72,12 @@ static dtg_error *build(struct work *w) {
   TRY(dtg_add1(w->graph, "Exp", loss, &w->metric));
   adam.kind = DTG_OPT_ADAM;
   adam.rate = 0.003;
-  return train_on(w, loss, &adam);
+  TRY(train_on(w, loss, &adam));
+  for (int k = 0; k < WRITERS; k++) {
+    w->writers[k].beams = k == 0 ? 1 : 4;
+    TRY(add_writer(w, x, lengths, &w->writers[k]));
+  }
+  return NULL;
 }
 
 static dtg_error *fill(struct work *w, int64_t step) {
@@ -92,25 +96,28 @@ static dtg_error *fill(struct work *w, int64_t step) {
   return NULL;
 }
 
+/* What the two searches write for rows that nobody trained on, and how likely they take it to be. */
 static dtg_error *show(struct work *w) {
   TRY(fill(w, -100));
-  for (int64_t t = 0; t < LONGEST; t++) {
-    dtg_tensor *logits;
-    TRY(look(w, w->output, &logits));
+  for (int k = 0; k < WRITERS; k++) {
+    const int64_t beams = w->writers[k].beams;
+    dtg_tensor *rows, *scores;
+    int right = 0;
+    TRY(look(w, w->writers[k].rows, &rows));
+    TRY(look(w, w->writers[k].scores, &scores));
+    printf("beams: %lld\n", (long long)beams);
     for (int64_t i = 0; i < w->batch; i++) {
-      const float *row = (const float *)dtg_tensor_data(logits, NULL) + (i * LONGEST + t) * TOKENS;
-      int32_t best = FIRST;
-      for (int32_t k = FIRST; k < TOKENS; k++) best = row[k] > row[best] ? k : best;
-      ints(w, 3)[i * LONGEST + t] = best;
-      if (t + 1 < LONGEST) ints(w, 2)[i * LONGEST + t + 1] = best;
+      const int32_t *wrote = (const int32_t *)dtg_tensor_data(rows, NULL) + i * beams * LONGEST, *wanted = ints(w, 3) + i * LONGEST;
+      const int length = ints(w, 5)[i];
+      for (int t = 0; t < length; t++) printf("%d", ints(w, 1)[i * LONGEST + t] - FIRST);
+      printf(" -> ");
+      for (int t = 0; t < length; t++) printf("%c", "?!0123456789"[wrote[t]]);
+      printf("  %.5f\n", (double)((const float *)dtg_tensor_data(scores, NULL))[i * beams]);
+      right += memcmp(wrote, wanted, sizeof *wanted * LONGEST) == 0;
     }
-    dtg_tensor_release(logits);
-  }
-  for (int i = 0; i < 4; i++) {
-    for (int t = 0; t < ints(w, 5)[i]; t++) printf("%d", ints(w, 1)[i * LONGEST + t] - FIRST);
-    printf(" -> ");
-    for (int t = 0; t < ints(w, 5)[i]; t++) printf("%d", ints(w, 3)[i * LONGEST + t] - FIRST);
-    printf("\n");
+    printf("%d of %lld right\n", right, (long long)w->batch);
+    dtg_tensor_release(rows);
+    dtg_tensor_release(scores);
   }
   return NULL;
 }

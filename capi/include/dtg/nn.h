@@ -36,6 +36,27 @@ typedef struct dtg_model dtg_model;
  * may share a graph; each knows only its own variables. `*out` is owned by the caller. Errors: INVALID_ARGUMENT. Since 0.1. */
 DTG_ERR dtg_model_create(dtg_graph *graph, uint64_t seed, dtg_model **out) DTG_NOEXCEPT;
 
+/* The model inside of the body of a function (dtg/function.h): layers and losses that are given `*out` in place of the model add their
+ * nodes to `body`, which lies in the model's graph or in another body there. With it loops decode with layers that were trained, and cells
+ * of one's own are made of layers:
+ *
+ *   dtg_function_begin(graph, "letter", DTG_STRLEN, &body);
+ *   dtg_function_add_argument_like(body, letters, &x);
+ *   dtg_model_inside(model, body, &inside);
+ *   dtg_dense scores = DTG_DENSE_INIT;
+ *   scores.units = 26; scores.weights_of = "scores";           the layer that was trained
+ *   dtg_nn_dense(inside, x, &scores, &y);
+ *   dtg_model_release(inside);
+ *
+ * Layers may be given values from around the body, as other nodes may. Variables are always outside: with `weights_of` they are those of a
+ * layer made before, else new ones named after the function ("letter/dense/kernel"), which the model has from then on. A body reads them
+ * once a step, before its first round, so gradients reach them through loops and branches too. Besides layers and losses it takes
+ * dtg_model_add_variable, dtg_model_find_variable and dtg_model_global_step; everything else wants the model itself. `*out` keeps both
+ * alive and is owned by the caller. Errors: INVALID_ARGUMENT (the graph is no body, or of another graph's functions), FAILED_PRECONDITION
+ * (the function was ended; later also where `*out` is given to something else), UNIMPLEMENTED from layers that follow their batches there:
+ * a batch normalization needs a `training` that is a constant false. Since 0.1. */
+DTG_ERR dtg_model_inside(dtg_model *model, dtg_graph *body, dtg_model **out) DTG_NOEXCEPT;
+
 /* Adds a reference and returns the model; NULL for NULL. Any thread, though only one at a time may use it. Since 0.1. */
 DTG_API dtg_model *dtg_model_retain(dtg_model *model) DTG_NOEXCEPT;
 

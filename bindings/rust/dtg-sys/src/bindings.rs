@@ -2838,6 +2838,7 @@ unsafe extern "C" {
     pub fn dtg_mesh_attention(mesh: *mut dtg_mesh, query: dtg_value, value: dtg_value, layer: *const dtg_attention, out: *mut dtg_value) -> *mut dtg_error;
     pub fn dtg_nn_metric(model: *mut dtg_model, metric: *const dtg_metric, labels: dtg_value, predictions: dtg_value, sample_weights: dtg_value, out: *mut dtg_metric_values) -> *mut dtg_error;
     pub fn dtg_model_create(graph: *mut dtg_graph, seed: u64, out: *mut *mut dtg_model) -> *mut dtg_error;
+    pub fn dtg_model_inside(model: *mut dtg_model, body: *mut dtg_graph, out: *mut *mut dtg_model) -> *mut dtg_error;
     pub fn dtg_model_retain(model: *mut dtg_model) -> *mut dtg_model;
     pub fn dtg_model_release(model: *mut dtg_model);
     pub fn dtg_model_add_variable(model: *mut dtg_model, spec: *const dtg_variable_spec, out: *mut dtg_variable) -> *mut dtg_error;

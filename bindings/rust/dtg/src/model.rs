@@ -228,6 +228,38 @@ impl Model {
         Ok(Self { handle, graph })
     }
 
+    /// The model inside of the body of a function (a loop's, a branch's): its layers and losses are added to the body, where they may use
+    /// values from around. With `weights_of` they have the weights of a layer that was made before; others make variables outside of all
+    /// functions, named after the function, which this model has from then on. It takes layers, losses and variables only. Errors:
+    /// `InvalidArgument` (no body in the model's graph), `FailedPrecondition` (the function was ended); `Unimplemented` from layers that
+    /// follow their batches there.
+    ///
+    /// ```
+    /// use dtg::{Dense, Graph, Model, Session, ops};
+    ///
+    /// let model = Model::new(Graph::new()?, 1)?;
+    /// let start = model.constant(&[[1.0f32, 2.0]])?;
+    /// let once = model.dense(start, &Dense { name: Some("mix"), ..Dense::new(2) })?;
+    /// let three = model.scalar(3i32)?;
+    /// let [_, last] = model.while_loop(
+    ///     [model.scalar(0i32)?, once],
+    ///     |body, [i, _]| ops::less(body, i, three).build(),
+    ///     |body, [i, x]| {
+    ///         let y = model.inside(body)?.dense(x, &Dense { weights_of: Some("mix"), ..Dense::new(2) })?;
+    ///         Ok([ops::add_v2(body, i, body.scalar(1i32)?).build()?, y])
+    ///     },
+    /// )?;
+    /// let session = Session::connect("local", &model)?;
+    /// session.run().target(model.init()?).call()?;
+    /// assert_eq!(session.run().fetch(last).call()?.shape(0)?, [1, 2]);
+    /// # Ok::<(), dtg::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn inside(&self, body: &Graph) -> Result<Self> {
+        // SAFETY: an open model and an open graph.
+        Self::adopt(placed(unsafe { Handle::create(|out| sys::dtg_model_inside(self.raw(), body.raw(), out)) })?)
+    }
+
     /// The graph, for those who need no more layers. The variables stay in it.
     pub fn into_graph(self) -> Graph {
         self.graph

@@ -1411,6 +1411,7 @@ pub const PROTOTYPES: &[(&str, *const (), &str)] = &[
     ("dtg_mesh_attention", dtg_mesh_attention as *const (), "dtg_error * dtg_mesh_attention(dtg_mesh *, dtg_value, dtg_value, dtg_attention const *, dtg_value *)"),
     ("dtg_nn_metric", dtg_nn_metric as *const (), "dtg_error * dtg_nn_metric(dtg_model *, dtg_metric const *, dtg_value, dtg_value, dtg_value, dtg_metric_values *)"),
     ("dtg_model_create", dtg_model_create as *const (), "dtg_error * dtg_model_create(dtg_graph *, uint64_t, dtg_model * *)"),
+    ("dtg_model_inside", dtg_model_inside as *const (), "dtg_error * dtg_model_inside(dtg_model *, dtg_graph *, dtg_model * *)"),
     ("dtg_model_retain", dtg_model_retain as *const (), "dtg_model * dtg_model_retain(dtg_model *)"),
     ("dtg_model_release", dtg_model_release as *const (), "void dtg_model_release(dtg_model *)"),
     ("dtg_model_add_variable", dtg_model_add_variable as *const (), "dtg_error * dtg_model_add_variable(dtg_model *, dtg_variable_spec const *, dtg_variable *)"),

@@ -251,6 +251,20 @@ public final class Model extends Layers {
     }
   }
 
+  /**
+   * The model inside of the body of a function, of a loop or a branch: its layers and losses are added to the body, where they may use values
+   * from around. With {@code weightsOf} they have the weights of a layer that was made before; others make variables outside of all functions,
+   * named after the function, which this model has from then on. It takes layers, losses and variables only.
+   *
+   * @param body what the function's builder is given
+   * @return the model there, to be closed
+   * @throws DtgException.InvalidArgument when the graph is no body in the model's graph
+   * @throws DtgException.FailedPrecondition when the function was ended
+   */
+  public Model inside(Graph body) {
+    return given(body, "body").build(it -> build(mine -> new Model(body, new long[] {Native.modelInside(mine, it)})));
+  }
+
   private static long make(Graph graph, long seed) {
     return given(graph, "graph").build(it -> Native.modelCreate(it, seed));
   }

@@ -212,6 +212,8 @@ final class Native {
   // model
   static native long modelCreate(long graph, long seed);
 
+  static native long modelInside(long model, long body);
+
   static native long[] modelAddVariable(long model, byte[] spec);
 
   static native long modelVariableCount(long model);
