@@ -115,8 +115,14 @@ func absentObjects() []misuse {
 			"Connect":   func(g *dtg.Graph) error { return second(dtg.Connect(ctx, "local", g)) },
 			"NewModel":  func(g *dtg.Graph) error { m := g.NewModel(1); m.Init(); return m.Err() }}),
 		absent("model", map[string]func(*dtg.Model) error{
-			"Init":     func(m *dtg.Model) error { m.Init(); return m.Err() },
-			"Dense":    func(m *dtg.Model) error { m.Dense(dtg.Value{}, dtg.Dense{Units: 1}); return m.Err() },
+			"Init":  func(m *dtg.Model) error { m.Init(); return m.Err() },
+			"Dense": func(m *dtg.Model) error { m.Dense(dtg.Value{}, dtg.Dense{Units: 1}); return m.Err() },
+			"Inside": func(m *dtg.Model) error {
+				g := dtg.NewGraph()
+				defer g.Close()
+				g.Function("f", nil, func(b *dtg.Graph, _ []dtg.Value) []dtg.Value { m.Inside(b); return nil })
+				return g.Err()
+			},
 			"Minimize": func(m *dtg.Model) error { m.Minimize(dtg.Value{}, dtg.Optimizer{}); return m.Err() },
 			"ApplyGradients": func(m *dtg.Model) error {
 				m.ApplyGradients(dtg.Optimizer{}, nil, make([]dtg.Gradient, 1))

@@ -116,6 +116,7 @@ func (m *Model) adaptivePool(x Value, sizes []int64, greatest bool) Value {
 
 // AttentionCache is what decoding keeps: the keys and values of the places before, [batch, longest, heads, width], and how many are there.
 // Without a Position (the zero Value) all are, and none is added: those of an encoder.
+// Fetch it and feed it to the next run, or carry it from round to round of a loop, whose layers are those of Model.Inside.
 type AttentionCache struct {
 	Keys, Values, Position Value
 }

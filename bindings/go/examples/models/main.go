@@ -1,8 +1,9 @@
 // models: five models that people train, in Go: LeNet, word2vec (skip-grams with sampled softmax), language models with an LSTM and a GRU, and
-// a transformer that learns to write rows of digits backwards; capi/examples/models in Go, with the same losses.
+// a transformer that learns to write rows of digits backwards, and then writes some; capi/examples/models in Go, with the same losses.
 //
 //	models                            the names of all
 //	models lenet [-steps 200]         trains, and prints the loss now and then
+//	models lenet -save FILE           trains, and keeps the weights
 //	models lenet -reference 50        the losses of the first steps in full, for whoever holds them to another library's
 package main
 
@@ -45,6 +46,7 @@ type work struct {
 	loss      dtg.Value
 	train     dtg.Value
 	fill      func(step int64) []dtg.Arg
+	show      func(session *dtg.Session) error // prints what it has learned; nil: nothing more than the loss
 }
 
 func (w *work) feed(name string, dtype dtg.DType, dims ...int64) dtg.Value {
@@ -204,12 +206,11 @@ func (w *work) byToken(next, logits, mask dtg.Value) dtg.Value {
 
 // ---- a transformer ----
 
-const longest, tokens, width, heads = 8, 12, 32, 2
+const longest, tokens, width, heads, start, first = 8, 12, 32, 2, 1, 2
 
 func (w *work) embed(x dtg.Value) dtg.Value {
-	places := w.g.ConstI32s(0, 1, 2, 3, 4, 5, 6, 7)
 	rows := w.Embedding(x, dtg.Embedding{Rows: tokens, Width: width})
-	return w.g.AddV2(rows, w.Embedding(places, dtg.Embedding{Rows: longest, Width: width}))
+	return w.g.AddV2(rows, w.Embedding(places(w.g), dtg.Embedding{Rows: longest, Width: width}))
 }
 
 // attend looks at itself where value is the zero Value.
@@ -227,7 +228,7 @@ func (w *work) think(x dtg.Value) dtg.Value {
 }
 
 func transformer(w *work) {
-	const batch, start, first = 16, 1, 2
+	const batch = 16
 	w.calm = 0.1
 	source, written, next := w.feed("source", dtg.Int32, longest), w.feed("written", dtg.Int32, longest), w.feed("next", dtg.Int32, longest)
 	mask, lengths := w.feed("mask", dtg.Float32, longest), w.feed("lengths", dtg.Int32)
@@ -238,33 +239,49 @@ func transformer(w *work) {
 	y = w.think(w.attend(y, x, lengths, false))
 	logits := w.Dense(w.LayerNorm(y, dtg.Norm{}), dtg.Dense{Units: tokens})
 	w.trainOn(w.byToken(next, logits, mask), dtg.Optimizer{Kind: dtg.Adam, Rate: 0.003})
-	w.fill = func(step int64) []dtg.Arg {
-		d := diceOf(9, uint64(step))
-		from, in, out := make([]int32, batch*longest), make([]int32, batch*longest), make([]int32, batch*longest)
-		counts, ends := make([]float32, batch*longest), make([]int32, batch)
-		for i := range ends {
-			length := int(3 + d.below(longest-2))
-			row := from[i*longest:][:longest]
-			for t := range longest {
-				if t < length {
-					row[t] = first + int32(d.below(tokens-first))
-				}
-			}
-			in[i*longest] = start
-			for t := range longest {
-				if t < length {
-					out[i*longest+t] = row[length-1-t]
-					counts[i*longest+t] = 1
-				}
-				if t > 0 {
-					in[i*longest+t] = out[i*longest+t-1]
-				}
-			}
-			ends[i] = int32(length)
-		}
-		return []dtg.Arg{dtg.FeedSlice(source, from, batch, longest), dtg.FeedSlice(written, in, batch, longest),
-			dtg.FeedSlice(next, out, batch, longest), dtg.FeedSlice(mask, counts, batch, longest), dtg.FeedSlice(lengths, ends)}
+	writers := []writer{w.writer(batch, 1, x, lengths), w.writer(batch, 4, x, lengths)}
+	feeds := func(l *lesson) []dtg.Arg {
+		return []dtg.Arg{dtg.FeedSlice(source, l.source, batch, longest), dtg.FeedSlice(written, l.written, batch, longest),
+			dtg.FeedSlice(next, l.next, batch, longest), dtg.FeedSlice(mask, l.mask, batch, longest), dtg.FeedSlice(lengths, l.lengths)}
 	}
+	w.fill = func(step int64) []dtg.Arg { return feeds(lessonOf(step, batch)) }
+	w.show = func(session *dtg.Session) error {
+		l := lessonOf(-100, batch) // rows that nobody trained on
+		for _, each := range writers {
+			if err := each.show(session, l, feeds(l)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// lesson is rows of digits, and what the decoder is to write for them: the same backwards. Rows are filled up to longest with 0.
+type lesson struct {
+	source, written, next []int32
+	mask                  []float32 // 1 where a token counts
+	lengths               []int32
+}
+
+func lessonOf(step, batch int64) *lesson {
+	d := diceOf(9, uint64(step))
+	l := &lesson{make([]int32, batch*longest), make([]int32, batch*longest), make([]int32, batch*longest), make([]float32, batch*longest),
+		make([]int32, batch)}
+	for i := range batch {
+		length := int(3 + d.below(longest-2))
+		row, in, out := l.source[i*longest:][:longest], l.written[i*longest:][:longest], l.next[i*longest:][:longest]
+		for t := range length {
+			row[t] = first + int32(d.below(tokens-first))
+		}
+		for t := range length {
+			out[t] = row[length-1-t]
+			l.mask[int(i)*longest+t] = 1
+		}
+		in[0] = start
+		copy(in[1:], out)
+		l.lengths[i] = int32(length)
+	}
+	return l
 }
 
 // ---- training ----
@@ -274,20 +291,26 @@ var models = []struct {
 	build func(w *work)
 }{{"lenet", lenet}, {"word2vec_softmax", word2vec}, {"lstm", language(dtg.LSTM)}, {"gru", language(dtg.GRU)}, {"transformer", transformer}}
 
-func run(build func(w *work), steps, reference int, device string) error {
+// options is what the command line says.
+type options struct {
+	steps, reference int
+	save, device     string
+}
+
+func run(build func(w *work), o options) error {
 	g := dtg.NewGraph()
 	defer g.Close()
-	w := &work{Model: g.NewModel(2015), g: g, reference: reference > 0}
+	w := &work{Model: g.NewModel(2015), g: g, reference: o.reference > 0}
 	defer w.Model.Close()
 	var init dtg.Value
-	g.Device(device, func() {
+	g.Device(o.device, func() {
 		build(w)
 		init = w.Init()
 	})
 	if err := w.Model.Err(); err != nil {
 		return err
 	}
-	session, err := dtg.Connect(context.Background(), "local", g, dtg.SessionOptions{EmuDevices: min(len(device), 1)})
+	session, err := dtg.Connect(context.Background(), "local", g, dtg.SessionOptions{EmuDevices: min(len(o.device), 1)})
 	if err != nil {
 		return err
 	}
@@ -296,9 +319,24 @@ func run(build func(w *work), steps, reference int, device string) error {
 		return err
 	}
 	if w.reference {
-		steps = reference
+		return w.steps(session, o.reference)
 	}
-	for step := range steps {
+	if err := w.steps(session, o.steps); err != nil {
+		return err
+	}
+	if o.save != "" {
+		if err := w.Save(session, o.save); err != nil {
+			return err
+		}
+	}
+	if w.show == nil {
+		return nil
+	}
+	return w.show(session)
+}
+
+func (w *work) steps(session *dtg.Session, count int) error {
+	for step := range count {
 		var loss float32
 		args := append(w.fill(int64(step)), dtg.Fetch(w.loss, &loss), dtg.Target(w.train))
 		if err := session.Run(context.Background(), args...); err != nil {
@@ -315,8 +353,11 @@ func run(build func(w *work), steps, reference int, device string) error {
 
 func main() {
 	flags := flag.NewFlagSet("models", flag.ExitOnError)
-	steps, reference := flags.Int("steps", 200, "how many to train"), flags.Int("reference", 0, "losses of so many first steps, in full")
-	device := flags.String("device", "", "where the model is")
+	var o options
+	flags.IntVar(&o.steps, "steps", 200, "how many to train")
+	flags.IntVar(&o.reference, "reference", 0, "losses of so many first steps, in full")
+	flags.StringVar(&o.save, "save", "", "a file for the weights that were trained")
+	flags.StringVar(&o.device, "device", "", "where the model is")
 	if len(os.Args) < 2 {
 		for _, each := range models {
 			fmt.Println(each.name, "steps loss")
@@ -328,7 +369,7 @@ func main() {
 		if each.name != os.Args[1] {
 			continue
 		}
-		if err := run(each.build, *steps, *reference, *device); err != nil {
+		if err := run(each.build, o); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", each.name, err)
 			os.Exit(1)
 		}

@@ -232,7 +232,8 @@ impl Graph {
 
     /// Calls `body` on what it gave the last time, first on `start`, for as long as `condition` gives true; gives what there is at the
     /// end. A shape must stay what it is in `start`; where rounds change it, see [`Graph::while_loop_as`]. A loop that does not end is
-    /// ended by the run's deadline or by cancelling it. Semantics: tf.while_loop.
+    /// ended by the run's deadline or by cancelling it. Layers go into a body with [`Model::inside`](crate::Model::inside). Semantics:
+    /// tf.while_loop.
     ///
     /// ```
     /// use dtg::{Graph, Session, ops};

@@ -230,28 +230,27 @@ impl Model {
 
     /// The model inside of the body of a function (a loop's, a branch's): its layers and losses are added to the body, where they may use
     /// values from around. With `weights_of` they have the weights of a layer that was made before; others make variables outside of all
-    /// functions, named after the function, which this model has from then on. It takes layers, losses and variables only. Errors:
-    /// `InvalidArgument` (no body in the model's graph), `FailedPrecondition` (the function was ended); `Unimplemented` from layers that
-    /// follow their batches there.
+    /// functions, named after the function (`body/dense/kernel` in a loop, `then` and `else` in branches), which this model has from then on.
+    /// It takes layers, losses and variables only. Errors: `InvalidArgument` (no body in the model's graph), `FailedPrecondition` (the
+    /// function was ended, or what it is given to wants the model itself); `Unimplemented` from layers that follow their batches there.
     ///
     /// ```
-    /// use dtg::{Dense, Graph, Model, Session, ops};
+    /// use dtg::{Dense, Graph, Model, Session, Tensor};
     ///
     /// let model = Model::new(Graph::new()?, 1)?;
-    /// let start = model.constant(&[[1.0f32, 2.0]])?;
-    /// let once = model.dense(start, &Dense { name: Some("mix"), ..Dense::new(2) })?;
-    /// let three = model.scalar(3i32)?;
+    /// let start = model.constant(&Tensor::from_slice(&[1, 2], &[1.0f32, 2.0])?)?;
+    /// let once = model.dense(start, &Dense { name: Some("mix"), units: 2, ..Default::default() })?;
+    /// let again = Dense { units: 2, weights_of: Some("mix"), ..Default::default() };
     /// let [_, last] = model.while_loop(
-    ///     [model.scalar(0i32)?, once],
-    ///     |body, [i, _]| ops::less(body, i, three).build(),
-    ///     |body, [i, x]| {
-    ///         let y = model.inside(body)?.dense(x, &Dense { weights_of: Some("mix"), ..Dense::new(2) })?;
-    ///         Ok([ops::add_v2(body, i, body.scalar(1i32)?).build()?, y])
-    ///     },
+    ///     [model.scalar(1i32)?, once],
+    ///     |body, [i, _]| body.expr(i).less(3).value(),
+    ///     |body, [i, x]| Ok([(body.expr(i) + 1).value()?, model.inside(body)?.dense(x, &again)?]),
     /// )?;
+    /// let thrice = model.dense(model.dense(once, &again)?, &again)?;
     /// let session = Session::connect("local", &model)?;
-    /// session.run().target(model.init()?).call()?;
-    /// assert_eq!(session.run().fetch(last).call()?.shape(0)?, [1, 2]);
+    /// session.run_target(model.init()?)?;
+    /// let out = session.run().fetch(last).fetch(thrice).call()?;
+    /// assert_eq!(out.slice::<f32>(0)?, out.slice::<f32>(1)?);
     /// # Ok::<(), dtg::Error>(())
     /// ```
     #[track_caller]

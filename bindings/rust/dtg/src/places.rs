@@ -86,7 +86,9 @@ pub enum Noise {
     AlphaDropout,
 }
 
-/// What decoding keeps: the keys and values of the places before, `[batch, longest, heads, width]`.
+/// What decoding keeps: the keys and values of the places before, `[batch, longest, heads, width]`. Fetch them and feed them to the next run,
+/// or carry them from round to round of a [`Graph::while_loop`](crate::Graph::while_loop) whose body decodes with the layers of
+/// [`Model::inside`]; `dtg/examples/models/decode.rs` does so, with beams.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttentionCache {
     /// Keys as the heads see them.
@@ -206,7 +208,8 @@ impl Model {
     }
 
     /// What [`Model::attention`] gives for the next places, `query[batch, places, in]`, with their keys and values written into the cache,
-    /// and each seeing all up to its own; and the cache as it is then. Places that do not fit are an error of the run.
+    /// and each seeing all up to its own; and the cache as it is then. In the body of a loop ask the [`Model::inside`] of it. Places that do not
+    /// fit are an error of the run.
     #[track_caller]
     pub fn attention_step(&self, query: Value, layer: &Attention<'_>, cache: &AttentionCache) -> Result<(Value, AttentionCache)> {
         let raw = layer.raw();

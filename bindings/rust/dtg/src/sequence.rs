@@ -1,4 +1,4 @@
-//! Layers over sequences: recurrent ones and attention, as in tf.keras. They add to a model's graph, so they take `&mut`.
+//! Layers over sequences: recurrent ones and attention, as in tf.keras. One thread at a time adds to a model.
 
 use dtg_sys as sys;
 
@@ -183,7 +183,7 @@ impl Model {
             ..sys::dtg_recurrent::INIT
         };
         let mut out = sys::dtg_recurrent_result::INIT;
-        // SAFETY: an open model, borrowed mutably; the struct and the names in it outlive the call.
+        // SAFETY: an open model; the struct and the names in it outlive the call.
         unsafe { built(sys::dtg_nn_recurrent(self.raw(), x.0, &raw, &mut out)) }?;
         Ok(RecurrentResult { outputs: Value(out.outputs), hidden: Value(out.hidden), cell: Value::some(out.cell) })
     }
@@ -194,7 +194,7 @@ impl Model {
     #[track_caller]
     pub fn attention(&self, query: Value, value: Value, layer: &Attention<'_>) -> Result<Value> {
         let raw = layer.raw();
-        // SAFETY: an open model, borrowed mutably; the struct and the names in it outlive the call.
+        // SAFETY: an open model; the struct and the names in it outlive the call.
         self.node_of(|model, out| unsafe { sys::dtg_nn_attention(model, query.0, value.0, &raw, out) })
     }
 }

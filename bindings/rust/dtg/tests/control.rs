@@ -5,7 +5,10 @@ mod common;
 use std::time::Duration;
 
 use common::{refused, world};
-use dtg::{Argument, DType, ErrorKind, Function, Graph, Result, Session, Tensor, Value, ops};
+use dtg::{
+    Activation, Argument, BatchNorm, DType, Dense, ErrorKind, Function, Graph, Model, Optimizer, Result, Session, Tensor, Value,
+    VariableSpec, ops,
+};
 
 fn one(body: &Graph) -> Result<Value> {
     body.scalar(1.0f32)
@@ -156,4 +159,121 @@ fn what_goes_wrong_in_a_body() {
     refused(graph.call::<Value>(&theirs, &[]), ErrorKind::InvalidArgument, "called only from that one");
     let own = graph.function("f", &[], |body, _| ops::var_handle_op(body, DType::F32, Some(&[])).build());
     refused(own, ErrorKind::Unimplemented, "");
+}
+
+fn dense<'a>(name: Option<&'a str>, weights_of: Option<&'a str>) -> Dense<'a> {
+    Dense { name, units: 3, activation: Activation::Tanh, weights_of, ..Default::default() }
+}
+
+/// x through a layer four times, in a loop.
+fn looped(model: &Model, x: Value, layer: &Dense<'_>) -> Result<Value> {
+    let [_, end] = model.while_loop(
+        [model.scalar(0i32)?, x],
+        |body, [i, _]| body.expr(i).less(4).value(),
+        |body, [i, x]| Ok([(body.expr(i) + 1).value()?, model.inside(body)?.dense(x, layer)?]),
+    )?;
+    Ok(end)
+}
+
+fn rows(model: &Model) -> Value {
+    model.constant(&Tensor::from_slice(&[2, 3], &[1.0f32, -2.0, 0.5, 3.0, 0.25, -1.0]).unwrap()).unwrap()
+}
+
+#[test]
+fn a_loop_uses_a_layer_that_was_made_outside() {
+    let _world = world();
+    let model = Model::new(Graph::new().unwrap(), 3).unwrap();
+    let x = rows(&model);
+    let first = model.dense(x, &dense(Some("mix"), None)).unwrap();
+    let again = dense(None, Some("mix"));
+    let unrolled = (0..3).fold(first, |x, _| model.dense(x, &again).unwrap());
+    let end = looped(&model, x, &again).unwrap();
+    assert_eq!(model.variable_count(), 2);
+    let session = Session::connect("local", &model).unwrap();
+    session.run_target(model.init().unwrap()).unwrap();
+    let out = session.run().fetch(end).fetch(unrolled).call().unwrap();
+    assert_eq!(out.slice::<f32>(0).unwrap(), out.slice::<f32>(1).unwrap());
+    assert!(out.slice::<f32>(0).unwrap().iter().all(|value| *value != 0.0));
+}
+
+/// The variables of a body's own layer are the model's, outside of the body, and learn what the same layer learns without a loop.
+#[test]
+fn a_layer_of_a_body_learns() {
+    let _world = world();
+    let train = |build: &dyn Fn(&Model, Value) -> Result<Value>, kernel: &str| {
+        let model = Model::new(Graph::new().unwrap(), 3).unwrap();
+        let x = rows(&model);
+        let wanted = model.constant(&Tensor::from_slice(&[2, 3], &[0.5f32; 6]).unwrap()).unwrap();
+        let loss = model.mean_squared_error(wanted, build(&model, x).unwrap()).unwrap();
+        let names: Vec<_> = model.variables().unwrap().into_iter().map(|variable| (variable.name, variable.trainable)).collect();
+        assert_eq!(names, [(format!("{kernel}/kernel"), true), (format!("{kernel}/bias"), true)]);
+        let training = model.minimize(loss, &Optimizer::sgd(0.3)).unwrap();
+        let session = Session::connect("local", &model).unwrap();
+        session.run_target(model.init().unwrap()).unwrap();
+        let step = || session.run().fetch(loss).target(training.train).call().unwrap().scalar::<f32>(0).unwrap();
+        (0..20).map(|_| step()).collect::<Vec<_>>()
+    };
+    let inside = train(&|model, x| looped(model, x, &dense(None, None)), "body/dense");
+    assert!(inside[19] < 0.5 * inside[0], "{inside:?}");
+    let unrolled = |model: &Model, x| {
+        let first = model.dense(x, &dense(Some("mix"), None))?;
+        (0..3).try_fold(first, |x, _| model.dense(x, &dense(None, Some("mix"))))
+    };
+    for (a, b) in inside.iter().zip(train(&unrolled, "mix")) {
+        assert!((a - b).abs() < 1e-4, "{inside:?}");
+    }
+}
+
+#[test]
+fn models_inside_of_the_wrong_graph() {
+    let _world = world();
+    let model = Model::new(Graph::new().unwrap(), 3).unwrap();
+    let other = Graph::new().unwrap();
+    refused(model.inside(&model), ErrorKind::InvalidArgument, "control.rs:");
+    refused(model.inside(&other), ErrorKind::InvalidArgument, "");
+    let theirs = other.function("f", &[], |body, _| {
+        refused(model.inside(body), ErrorKind::InvalidArgument, "control.rs:");
+        one(body)
+    });
+    theirs.unwrap();
+}
+
+/// What a body cannot have, and what outlives it.
+#[test]
+fn a_model_inside_takes_layers_until_its_body_ends() {
+    let _world = world();
+    let model = Model::new(Graph::new().unwrap(), 3).unwrap();
+    let x = rows(&model);
+    let training = model.placeholder("training", DType::BOOL, Some(&[])).unwrap();
+    let mut kept = None;
+    let mut build = |body: &Graph| {
+        let inside = model.inside(body)?;
+        let w = inside.add_variable(&VariableSpec::new("w"))?;
+        assert_eq!((w.name.as_str(), model.find_variable("f/w")?.name.as_str()), ("f/w", "f/w"));
+        let y = inside.dense(x, &dense(None, None))?;
+        let loss = inside.mean_squared_error(y, x)?;
+        refused(inside.minimize(loss, &Optimizer::sgd(0.1)), ErrorKind::FailedPrecondition, "");
+        refused(inside.init(), ErrorKind::FailedPrecondition, "");
+        refused(inside.next_tower(), ErrorKind::FailedPrecondition, "");
+        let norm = BatchNorm { training: Some(training), ..Default::default() };
+        refused(inside.batch_norm(x, &norm), ErrorKind::Unimplemented, "");
+        kept = Some((inside, y));
+        Ok(loss)
+    };
+    let function = model.function("f", &[], |body, _| build(body)).unwrap();
+    let (inside, y) = kept.unwrap();
+    let count = model.variable_count();
+    refused(inside.dense(y, &dense(None, None)), ErrorKind::FailedPrecondition, "");
+    refused(inside.dense(x, &dense(None, None)), ErrorKind::FailedPrecondition, "");
+    refused(inside.add_variable(&VariableSpec::new("w")), ErrorKind::FailedPrecondition, "");
+    refused(model.inside(&inside), ErrorKind::FailedPrecondition, "");
+    refused(model.dense(y, &dense(None, None)), ErrorKind::InvalidArgument, "");
+    assert_eq!(model.variable_count(), count);
+    // What outlives the model keeps what it needs.
+    let loss: Value = model.call(&function, &[]).unwrap();
+    let session = Session::connect("local", &model).unwrap();
+    session.run_target(model.init().unwrap()).unwrap();
+    assert!(session.run().fetch(loss).call().unwrap().scalar::<f32>(0).unwrap() > 0.0);
+    drop(model);
+    refused(inside.dense(x, &dense(None, None)), ErrorKind::FailedPrecondition, "");
 }

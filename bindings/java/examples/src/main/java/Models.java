@@ -1,4 +1,8 @@
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.function.BiFunction;
 import java.util.function.LongFunction;
@@ -6,11 +10,12 @@ import org.dtg.*;
 
 /**
  * Five models that people train: LeNet, word2vec (skip-grams with sampled softmax), language models with an LSTM and a GRU, and a transformer that
- * learns to write rows of digits backwards; capi/examples/models in Java, with the same losses.
+ * learns to write rows of digits backwards and then writes some (Decoder); capi/examples/models in Java, with the same losses.
  *
  * <pre>
  * Models                            the names of all
  * Models lenet [--steps 200]        trains, and prints the loss now and then
+ * Models lenet --steps 400 --save FILE  the same, and keeps the weights
  * Models lenet --reference 50       the losses of the first steps in full, for whoever holds them to another library's
  * </pre>
  */
@@ -42,11 +47,17 @@ public final class Models implements AutoCloseable {
     }
   }
 
+  /** Prints what a model has learned. */
+  private interface Show {
+    void print(Session session);
+  }
+
   private final Graph g = new Graph();
   private final Model model = new Model(g, 2015);
   private final boolean reference; // nothing is by chance but what dice say, and learning is slow
   private Value loss;
   private Value train;
+  private Show show; // null: nothing more than the loss
 
   private Models(boolean reference) {
     this.reference = reference;
@@ -140,8 +151,8 @@ public final class Models implements AutoCloseable {
       long[] classes = new long[samples];
       float[] expected = new float[samples], each = new float[batch];
       for (int i = 0; i < samples; i++) classes[i] = i * (words / samples) + dice.below(words / samples);
-      java.util.Arrays.fill(expected, (float) samples / words);
-      java.util.Arrays.fill(each, (float) samples / words);
+      Arrays.fill(expected, (float) samples / words);
+      Arrays.fill(each, (float) samples / words);
       feeds.put(sampled, Tensor.of(classes));
       feeds.put(ofTrue, Tensor.of(each, batch, 1));
       feeds.put(ofSampled, Tensor.of(expected));
@@ -195,7 +206,7 @@ public final class Models implements AutoCloseable {
 
   // ---- a transformer ----
 
-  private static final int LONGEST = 8, TOKENS = 12, WIDTH = 32, HEADS = 2;
+  private static final int LONGEST = Decoder.LONGEST, TOKENS = Decoder.TOKENS, WIDTH = Decoder.WIDTH, HEADS = Decoder.HEADS;
 
   private Value embed(Value x) {
     Value places = g.constant(new int[] {0, 1, 2, 3, 4, 5, 6, 7}, LONGEST);
@@ -216,31 +227,71 @@ public final class Models implements AutoCloseable {
   }
 
   LongFunction<Map<Value, Tensor>> transformer() {
-    int batch = 16, begin = 1, first = 2;
+    int batch = 16;
     Value source = feed("source", DType.I32, LONGEST), written = feed("written", DType.I32, LONGEST), next = feed("next", DType.I32, LONGEST);
     Value mask = feed("mask", DType.F32, LONGEST), lengths = feed("lengths", DType.I32);
     Value x = model.layerNorm(think(attend(embed(source), null, lengths, false)), null);
     Value y = think(attend(attend(embed(written), null, null, true), x, lengths, false));
     Value logits = model.dense(model.layerNorm(y, null), new Dense(TOKENS));
     trainOn(byToken(next, logits, mask), Optimizer.adam(), 0.003, 0.1);
+    List<Decoder> writers = new ArrayList<>();
+    for (int beams : new int[] {1, 4}) writers.add(new Decoder(g, model, x, lengths, batch, beams));
+    show = session -> {
+      Rows rows = new Rows(batch, -100); // that nobody trained on
+      for (Decoder writer : writers) {
+        try (Tensor from = Tensor.of(rows.source, batch, LONGEST); Tensor ends = Tensor.of(rows.lengths);
+            Results wrote = session.run().feed(source, from).feed(lengths, ends).fetch(writer.rows, writer.scores).call()) {
+          rows.print(writer.beams, wrote.get(0).toInts(), wrote.get(1).toFloats());
+        }
+      }
+    };
     return step -> {
+      Rows rows = new Rows(batch, step);
+      return Map.of(source, Tensor.of(rows.source, batch, LONGEST), written, Tensor.of(rows.written, batch, LONGEST), next,
+          Tensor.of(rows.next, batch, LONGEST), mask, Tensor.of(rows.mask, batch, LONGEST), lengths, Tensor.of(rows.lengths));
+    };
+  }
+
+  /** A batch of rows of digits, and what is to be written for them. */
+  private static final class Rows {
+    final int[] source, written, next, lengths;
+    final float[] mask;
+
+    Rows(int batch, long step) {
       Dice dice = new Dice(9, step);
-      int[] from = new int[batch * LONGEST], in = new int[batch * LONGEST], out = new int[batch * LONGEST], ends = new int[batch];
-      float[] counts = new float[batch * LONGEST];
+      source = new int[batch * LONGEST];
+      written = new int[batch * LONGEST];
+      next = new int[batch * LONGEST];
+      mask = new float[batch * LONGEST];
+      lengths = new int[batch];
       for (int i = 0; i < batch; i++) {
         int row = i * LONGEST, length = 3 + dice.below(LONGEST - 2);
-        for (int t = 0; t < length; t++) from[row + t] = first + dice.below(TOKENS - first);
-        in[row] = begin;
+        for (int t = 0; t < length; t++) source[row + t] = Decoder.FIRST + dice.below(TOKENS - Decoder.FIRST);
+        written[row] = Decoder.START;
         for (int t = 0; t < LONGEST; t++) {
-          out[row + t] = t < length ? from[row + length - 1 - t] : 0;
-          if (t > 0) in[row + t] = out[row + t - 1];
-          counts[row + t] = t < length ? 1 : 0;
+          next[row + t] = t < length ? source[row + length - 1 - t] : 0;
+          if (t > 0) written[row + t] = next[row + t - 1];
+          mask[row + t] = t < length ? 1 : 0;
         }
-        ends[i] = length;
+        lengths[i] = length;
       }
-      return Map.of(source, Tensor.of(from, batch, LONGEST), written, Tensor.of(in, batch, LONGEST), next, Tensor.of(out, batch, LONGEST), mask,
-          Tensor.of(counts, batch, LONGEST), lengths, Tensor.of(ends));
-    };
+    }
+
+    /** What a search wrote for them, and how likely it takes it to be; of each row's beams the first is the best. */
+    void print(int beams, int[] wrote, float[] scores) {
+      int right = 0;
+      System.out.println("beams: " + beams);
+      for (int i = 0; i < lengths.length; i++) {
+        int from = i * LONGEST, best = i * beams * LONGEST;
+        StringBuilder line = new StringBuilder();
+        for (int t = 0; t < lengths[i]; t++) line.append(source[from + t] - Decoder.FIRST);
+        line.append(" -> ");
+        for (int t = 0; t < lengths[i]; t++) line.append("?!0123456789".charAt(wrote[best + t]));
+        System.out.println(line.append(String.format(Locale.ROOT, "  %.5f", scores[i * beams])));
+        right += Arrays.equals(wrote, best, best + LONGEST, next, from, from + LONGEST) ? 1 : 0;
+      }
+      System.out.println(right + " of " + lengths.length + " right");
+    }
   }
 
   // ---- training ----
@@ -272,8 +323,10 @@ public final class Models implements AutoCloseable {
     }
     int steps = 200;
     boolean reference = false;
+    String save = null;
     for (int i = 1; i + 1 < args.length; i += 2) {
       if (args[i].equals("--steps") || args[i].equals("--reference")) steps = Integer.parseInt(args[i + 1]);
+      if (args[i].equals("--save")) save = args[i + 1];
       reference |= args[i].equals("--reference");
     }
     try (Models models = new Models(reference)) {
@@ -281,12 +334,18 @@ public final class Models implements AutoCloseable {
       Value init = models.model.init();
       try (Session session = Session.connect("local", models.g)) {
         session.run(init);
-        for (int step = 0; step < steps; step++) {
-          float loss = models.step(session, fill.apply(step));
-          if (reference) System.out.println("[" + loss + "]");
-          else if (step % 20 == 19) System.out.printf("step %5d   loss %8.5f%n", step + 1, loss);
-        }
+        models.train(session, fill, steps);
+        if (save != null) models.model.save(session, save);
+        if (models.show != null && !reference) models.show.print(session);
       }
+    }
+  }
+
+  private void train(Session session, LongFunction<Map<Value, Tensor>> fill, int steps) {
+    for (int step = 0; step < steps; step++) {
+      float loss = step(session, fill.apply(step));
+      if (reference) System.out.println("[" + loss + "]");
+      else if (step % 20 == 19) System.out.printf(Locale.ROOT, "step %5d   loss %8.5f%n", step + 1, loss);
     }
   }
 }

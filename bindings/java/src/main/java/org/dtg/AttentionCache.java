@@ -3,7 +3,8 @@
 package org.dtg;
 
 /**
- * What decoding keeps, so that each new place costs one place of work.
+ * What decoding keeps, so that each new place costs one place of work. In a loop of the graph its keys, values and position are among what the
+ * loop carries, and {@link Layers#attentionStep} is called on the {@link Model#inside} of the loop's body.
  *
  * @param keys the keys of the places before as the heads see them, [batch, longest, heads, key width]
  * @param values the values, likewise

@@ -307,7 +307,8 @@ abstract sealed class Layers extends Handle permits Model {
   // ---- places, bags, chance ----
 
   /**
-   * The cache of places of a sequence, for attention step by step.
+   * The cache of places of a sequence, for attention step by step: in a loop of the graph that is {@link Graph#whileLoop} with the cache among
+   * what it carries, and steps by {@link Model#inside} of its body. The example {@code Models} writes so, by beam search.
    *
    * @param value [batch, places, in]
    * @param layer heads and widths; give it the weightsOf of the layer that was trained
@@ -320,7 +321,7 @@ abstract sealed class Layers extends Handle permits Model {
 
   /**
    * What attention gives for the next places, with their keys and values written into the cache, and each seeing all up to its own. Places
-   * that do not fit are an error of the run.
+   * that do not fit are an error of the run. A loop that decodes calls it on {@link Model#inside} of its body.
    *
    * @param query [batch, places, in]
    * @param layer heads and widths, with weightsOf

@@ -12,6 +12,8 @@ import java.util.List;
  * mixed in at any point. Names, formulas and defaults are those of tf.keras and of TensorFlow's optimizers.
  */
 public final class Model extends Layers {
+  private final Graph outermost; // of the variables; another than the layers' where the model is inside of a body
+
   /**
    * A model without variables.
    *
@@ -20,10 +22,12 @@ public final class Model extends Layers {
    */
   public Model(Graph graph, long seed) {
     super(graph, make(graph, seed));
+    outermost = graph;
   }
 
-  private Model(Graph graph, long[] address) {
-    super(graph, address[0]);
+  private Model(Graph graph, Graph outermost, long address) {
+    super(graph, address);
+    this.outermost = outermost;
   }
 
   /**
@@ -35,7 +39,7 @@ public final class Model extends Layers {
    * @return the model
    */
   public static Model of(Graph graph, long seed) {
-    return given(graph, "graph").build(it -> new Model(graph, new long[] {Native.modelImport(it, seed)}));
+    return given(graph, "graph").build(it -> new Model(graph, graph, Native.modelImport(it, seed)));
   }
 
   /**
@@ -112,7 +116,7 @@ public final class Model extends Layers {
     try {
       long[] all = Native.modelLoad(it, Native.utf8(path));
       Graph graph = new Graph(all[1]);
-      return new Loaded(new Model(graph, all), graph, new Session(all[2]));
+      return new Loaded(new Model(graph, graph, all[0]), graph, new Session(all[2]));
     } finally {
       drop(runtime);
     }
@@ -254,15 +258,26 @@ public final class Model extends Layers {
   /**
    * The model inside of the body of a function, of a loop or a branch: its layers and losses are added to the body, where they may use values
    * from around. With {@code weightsOf} they have the weights of a layer that was made before; others make variables outside of all functions,
-   * named after the function, which this model has from then on. It takes layers, losses and variables only.
+   * named after the function ("body/dense/kernel" in a loop), which this model has from then on. It takes layers, losses and variables only.
+   * The {@code read} of a variable that it gives is a value of the body.
+   *
+   * <pre>{@code
+   * List<Value> out = graph.whileLoop(List.of(graph.constant(0), x), (body, v) -> body.less(v.get(0), rounds), (body, v) -> {
+   *   try (Model inside = model.inside(body)) {
+   *     Value y = inside.dense(v.get(1), new Dense(32).weightsOf("dense"));
+   *     return List.of(body.addV2(v.get(0), body.constant(1)), y);
+   *   }
+   * });
+   * }</pre>
    *
    * @param body what the function's builder is given
    * @return the model there, to be closed
    * @throws DtgException.InvalidArgument when the graph is no body in the model's graph
-   * @throws DtgException.FailedPrecondition when the function was ended
+   * @throws DtgException.FailedPrecondition when the function was ended; later also where what this gives is used for anything else
+   * @throws DtgException.Unimplemented from layers that follow their batches there
    */
   public Model inside(Graph body) {
-    return given(body, "body").build(it -> build(mine -> new Model(body, new long[] {Native.modelInside(mine, it)})));
+    return given(body, "body").build(it -> build(mine -> new Model(body, outermost, Native.modelInside(mine, it))));
   }
 
   private static long make(Graph graph, long seed) {
@@ -278,7 +293,7 @@ public final class Model extends Layers {
    * @return the variable
    */
   public Variable addVariable(VariableSpec spec) {
-    return build(mine -> Variable.of(graph, Native.modelAddVariable(mine, given(spec, "spec").packet().bytes())));
+    return build(mine -> Variable.of(outermost, graph, Native.modelAddVariable(mine, given(spec, "spec").packet().bytes())));
   }
 
   /**
@@ -302,7 +317,7 @@ public final class Model extends Layers {
     try {
       List<Variable> out = new ArrayList<>();
       long count = Native.modelVariableCount(mine);
-      for (long i = 0; i < count; i++) out.add(Variable.of(graph, Native.modelVariable(mine, i)));
+      for (long i = 0; i < count; i++) out.add(Variable.of(outermost, graph, Native.modelVariable(mine, i)));
       return out;
     } finally {
       drop();
@@ -317,7 +332,7 @@ public final class Model extends Layers {
    * @throws DtgException.NotFound when there is none
    */
   public Variable variable(String name) {
-    return build(mine -> Variable.of(graph, Native.modelFindVariable(mine, Native.utf8(name))));
+    return build(mine -> Variable.of(outermost, graph, Native.modelFindVariable(mine, Native.utf8(name))));
   }
 
   /**
@@ -356,7 +371,7 @@ public final class Model extends Layers {
    * @throws DtgException.NotFound when there is no such variable
    */
   public Variable shard(String name, long i) {
-    return build(mine -> Variable.of(graph, Native.shardedShard(mine, Native.utf8(given(name, "name")), i)));
+    return build(mine -> Variable.of(outermost, graph, Native.shardedShard(mine, Native.utf8(given(name, "name")), i)));
   }
 
   /**
@@ -365,7 +380,7 @@ public final class Model extends Layers {
    * @return the variable
    */
   public Variable globalStep() {
-    return build(mine -> Variable.of(graph, Native.modelGlobalStep(mine)));
+    return build(mine -> Variable.of(outermost, graph, Native.modelGlobalStep(mine)));
   }
 
   /**

@@ -17,8 +17,13 @@ import java.util.Arrays;
  */
 public record Variable(String name, DType dtype, boolean trainable, Value handle, Value read, Value assign, long[] shape) {
   static Variable of(Graph graph, long[] numbers) {
+    return of(graph, graph, numbers);
+  }
+
+  /** One that is asked for by the model inside of a body, which reads it there; all else is in the graph around all bodies. */
+  static Variable of(Graph graph, Graph body, long[] numbers) {
     Value handle = new Value(graph, numbers[2]);
-    return new Variable(handle.name(), DType.find((int) numbers[0]), numbers[1] != 0, handle, new Value(graph, numbers[3]),
+    return new Variable(handle.name(), DType.find((int) numbers[0]), numbers[1] != 0, handle, new Value(body, numbers[3]),
         new Value(graph, numbers[4]), Arrays.copyOfRange(numbers, 5, numbers.length));
   }
 

@@ -1,16 +1,21 @@
 //! Five models that people train: LeNet, word2vec (skip-grams with sampled softmax), language models with an LSTM and a GRU, and a transformer that
-//! learns to write rows of digits backwards; capi/examples/models in Rust, with the same losses.
+//! learns to write rows of digits backwards, and then writes some (decode.rs); capi/examples/models in Rust, with the same losses and rows.
 //!
 //! ```text
 //! models                            the names of all
 //! models lenet [--steps 200]        trains, and prints the loss now and then
+//! models lenet --save FILE          trains, and keeps the weights
 //! models lenet --reference 50       the losses of the first steps in full, for whoever holds them to another library's
 //! ```
+
+mod decode;
 
 use dtg::{
     Activation, Attention, Conv2D, DType, Dense, Embedding, Graph, Loss, LossKind, LossReduction, Model, Norm, Optimizer,
     OptimizerKind, Padding, Pool2D, Recurrent, RecurrentKind, Result, SampledKind, SampledLoss, Session, Tensor, Value, ops,
 };
+
+use decode::Writer;
 
 /// Numbers by chance that are the same on every machine: SplitMix64.
 struct Dice(u64);
@@ -40,11 +45,12 @@ impl Dice {
 /// What is fed in one step.
 type Batch = Vec<(Value, Tensor)>;
 
-/// A model in work: its loss and its training, and how a batch is made.
+/// A model in work: its loss and its training, how the batch of a step is made, and what shows at the end what it has learned.
 struct Work {
     loss: Value,
     train: Value,
     fill: Box<dyn FnMut(u64) -> Result<Batch>>,
+    writers: Vec<Writer>,
 }
 
 /// A model to build; with `reference` nothing is by chance but what dice say, and learning is slow.
@@ -62,7 +68,7 @@ impl Builder {
     fn work(&self, loss: Value, optimizer: Optimizer, calm: f64, fill: impl FnMut(u64) -> Result<Batch> + 'static) -> Result<Work> {
         let rate = if self.reference { optimizer.rate * calm } else { optimizer.rate };
         let train = self.m.minimize(loss, &Optimizer { rate, ..optimizer })?.train;
-        Ok(Work { loss, train, fill: Box::new(fill) })
+        Ok(Work { loss, train, fill: Box::new(fill), writers: Vec::new() })
     }
 
     /// The mean cross entropy over the tokens that the mask counts.
@@ -207,8 +213,6 @@ impl Builder {
     }
 
     fn transformer(&self) -> Result<Work> {
-        const BATCH: usize = 16;
-        const FIRST: usize = 2;
         let row = [LONGEST as i64];
         let (source, written) = (self.feed("source", DType::I32, &row)?, self.feed("written", DType::I32, &row)?);
         let (next, mask) = (self.feed("next", DType::I32, &row)?, self.feed("mask", DType::F32, &row)?);
@@ -220,42 +224,54 @@ impl Builder {
         let y = self.m.layer_norm(y, &Norm::default())?;
         let logits = self.m.dense(y, &Dense { units: TOKENS as i64, ..Default::default() })?;
         let loss = self.by_token(next, logits, mask)?;
-        self.work(loss, Optimizer::adam(0.003), 0.1, move |step| {
-            let mut dice = Dice::new(9, step);
-            let empty = || vec![0i32; BATCH * LONGEST];
-            let (mut from, mut within, mut out, mut ends) = (empty(), empty(), empty(), Vec::new());
-            let mut counts = vec![0f32; BATCH * LONGEST];
-            for i in 0..BATCH {
-                let (length, row) = (3 + dice.below(LONGEST - 2), i * LONGEST);
-                for each in &mut from[row..row + length] {
-                    *each = (FIRST + dice.below(TOKENS - FIRST)) as i32;
-                }
-                within[row] = 1;
-                for t in 0..length {
-                    out[row + t] = from[row + length - 1 - t];
-                    counts[row + t] = 1.0;
-                }
-                for t in 1..LONGEST {
-                    within[row + t] = out[row + t - 1];
-                }
-                ends.push(length as i32);
-            }
-            let shape = [BATCH, LONGEST];
-            Ok(vec![
-                (source, Tensor::from_slice(&shape, &from)?),
-                (written, Tensor::from_slice(&shape, &within)?),
-                (next, Tensor::from_slice(&shape, &out)?),
-                (mask, Tensor::from_slice(&shape, &counts)?),
-                (lengths, Tensor::from_slice(&[BATCH], &ends)?),
-            ])
-        })
+        let feeds = [source, written, next, mask, lengths];
+        let fill = move |step| Ok(feeds.into_iter().zip(backwards(step)?).collect());
+        let work = self.work(loss, Optimizer::adam(0.003), 0.1, fill)?;
+        // Greedily, and with the four likeliest rows so far.
+        let writers = [1, 4].map(|beams| Writer::new(&self.m, x, lengths, ROWS, beams));
+        Ok(Work { writers: writers.into_iter().collect::<Result<_>>()?, ..work })
     }
+}
+
+/// Rows of digits and the same backwards: what the transformer is fed in a step.
+fn backwards(step: u64) -> Result<[Tensor; 5]> {
+    let mut dice = Dice::new(9, step);
+    let empty = || vec![0i32; ROWS * LONGEST];
+    let (mut from, mut within, mut out, mut ends) = (empty(), empty(), empty(), Vec::new());
+    let mut counts = vec![0f32; ROWS * LONGEST];
+    for i in 0..ROWS {
+        let (length, row) = (3 + dice.below(LONGEST - 2), i * LONGEST);
+        for each in &mut from[row..row + length] {
+            *each = (FIRST + dice.below(TOKENS - FIRST)) as i32;
+        }
+        within[row] = START;
+        for t in 0..length {
+            out[row + t] = from[row + length - 1 - t];
+            counts[row + t] = 1.0;
+        }
+        for t in 1..LONGEST {
+            within[row + t] = out[row + t - 1];
+        }
+        ends.push(length as i32);
+    }
+    let shape = [ROWS, LONGEST];
+    Ok([
+        Tensor::from_slice(&shape, &from)?,
+        Tensor::from_slice(&shape, &within)?,
+        Tensor::from_slice(&shape, &out)?,
+        Tensor::from_slice(&shape, &counts)?,
+        Tensor::from_slice(&[ROWS], &ends)?,
+    ])
 }
 
 const SIDE: usize = 28;
 const TEXTURES: usize = 10;
+const ROWS: usize = 16;
 const LONGEST: usize = 8;
 const TOKENS: usize = 12;
+/// The token before a row, and that of digit 0.
+const START: i32 = 1;
+const FIRST: usize = 2;
 const WIDTH: i64 = 32;
 const HEADS: i64 = 2;
 
@@ -300,6 +316,9 @@ fn textured(dice: &mut Dice, class: u64, image: &mut Vec<f32>) {
     }
 }
 
+/// The number of a batch that nobody trains on.
+const UNSEEN: u64 = -100i64 as u64;
+
 type Build = fn(&Builder) -> Result<Work>;
 
 const MODELS: [(&str, Build); 5] = [
@@ -310,24 +329,37 @@ const MODELS: [(&str, Build); 5] = [
     ("transformer", Builder::transformer),
 ];
 
-fn run(build: Build, steps: u64, reference: bool) -> Result<()> {
-    let builder = Builder { m: Model::new(Graph::new()?, 2015)?, reference };
+/// What the command line asks for.
+struct Options<'a> {
+    steps: u64,
+    reference: bool,
+    save: Option<&'a str>,
+}
+
+fn run(build: Build, options: &Options<'_>) -> Result<()> {
+    let builder = Builder { m: Model::new(Graph::new()?, 2015)?, reference: options.reference };
     let mut work = build(&builder)?;
     let init = builder.m.init()?;
     let session = Session::connect("local", &builder.m)?;
     session.run_target(init)?;
-    for step in 0..steps {
+    for step in 0..options.steps {
         let batch = (work.fill)(step)?;
-        let mut run = session.run();
-        for (value, tensor) in &batch {
-            run = run.feed(*value, tensor);
-        }
+        let run = batch.iter().fold(session.run(), |run, (value, tensor)| run.feed(*value, tensor));
         let loss: f32 = run.fetch(work.loss).target(work.train).call()?.scalar(0)?;
-        if reference {
+        if options.reference {
             println!("[{loss}]");
         } else if step % 20 == 19 {
             println!("step {:5}   loss {loss:8.5}", step + 1);
         }
+    }
+    if options.reference {
+        return Ok(());
+    }
+    if let Some(file) = options.save {
+        builder.m.save(&session, file)?;
+    }
+    for writer in &work.writers {
+        writer.show(&session, &(work.fill)(UNSEEN)?)?;
     }
     Ok(())
 }
@@ -338,10 +370,12 @@ fn main() -> Result<()> {
         MODELS.iter().for_each(|(name, _)| println!("{name} steps loss"));
         return Ok(());
     };
-    let number = |option: &str| args.iter().position(|arg| arg == option).and_then(|at| args.get(at + 1)?.parse().ok());
-    let reference: Option<u64> = number("--reference");
+    let text = |option: &str| args.iter().position(|arg| arg == option).and_then(|at| args.get(at + 1)).map(String::as_str);
+    let number = |option: &str| -> Option<u64> { text(option)?.parse().ok() };
+    let reference = number("--reference");
+    let steps = reference.or_else(|| number("--steps")).unwrap_or(200);
     match MODELS.iter().find(|(each, _)| each == name) {
-        Some((_, build)) => run(*build, reference.or_else(|| number("--steps")).unwrap_or(200), reference.is_some()),
+        Some((_, build)) => run(*build, &Options { steps, reference: reference.is_some(), save: text("--save") }),
         None => {
             eprintln!("no model is called {name}");
             std::process::exit(2);
