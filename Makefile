@@ -7,7 +7,8 @@
 #                   KILL=worker, ps or any kills one of them every KILL_EVERY seconds, and nothing may be lost
 #   make test       build everything and run all tests
 #   make bench      build and run the benchmarks
-#   make models     train the models of capi/examples/models for SECONDS each (default 15), beside TensorFlow where `make bench` installed it
+#   make models     train the models of capi/examples/models for SECONDS each (default 15), beside TensorFlow and PyTorch where
+#                   `make bench` installed them
 #   make sanitize   all tests under address and undefined-behaviour sanitizers, the threaded ones under the thread sanitizer,
 #                   the kernels' as 64-bit ARM programs in an emulator
 #   make arm64      the library and the bindings for 64-bit ARM, by a cross compiler, and programs of every language in an emulator
