@@ -44,7 +44,8 @@ Status argmax_shape(InferContext& c) {
 struct Extent {
   int64_t a = 1, r = 1, b = 1;
 };
-using SearchFn = void (*)(const Extent& extent, int64_t a, const void* in, void* out);
+// Row a of the outermost dimension; `out` is of the type of indices that the node has.
+using SearchFn = void (*)(const Extent& extent, int64_t a, const void* in, void* out, DType index);
 
 constexpr int64_t kColumns = 64;  // searched side by side
 constexpr int64_t kShardElements = 16384;
@@ -60,12 +61,23 @@ constexpr C worst() {
   else return kMax ? Limits::lowest() : Limits::max();
 }
 
-// Row a of the outermost dimension.
-template <class T, bool kMax, class Index>
-void search(const Extent& extent, int64_t a, const void* in_data, void* out_data) {
+// In the type that the node has for them, of which there are too many for a search each.
+void write_places(const int64_t* places, int64_t count, void* out, int64_t at, DType index) {
+  const auto write = [&](auto* to) {
+    for (int64_t j = 0; j < count; ++j) to[at + j] = static_cast<std::remove_pointer_t<decltype(to)>>(places[j]);
+  };
+  switch (index) {
+    case DType::i16: return write(static_cast<int16_t*>(out));
+    case DType::u16: return write(static_cast<uint16_t*>(out));
+    case DType::i32: return write(static_cast<int32_t*>(out));
+    default: return write(static_cast<int64_t*>(out));
+  }
+}
+
+template <class T, bool kMax>
+void search(const Extent& extent, int64_t a, const void* in_data, void* out, DType index) {
   using C = Ordered<T>;
   const T* in = static_cast<const T*>(in_data) + a * extent.r * extent.b;
-  Index* out = static_cast<Index*>(out_data) + a * extent.b;
   for (int64_t from = 0; from < extent.b; from += kColumns) {
     const int64_t width = std::min(kColumns, extent.b - from);
     C best[kColumns];
@@ -81,36 +93,26 @@ void search(const Extent& extent, int64_t a, const void* in_data, void* out_data
         place[j] = better ? i : place[j];
       }
     }
-    for (int64_t j = 0; j < width; ++j) out[from + j] = static_cast<Index>(place[j]);
-  }
-}
-
-template <class T, bool kMax>
-SearchFn by_index(DType index) {
-  switch (index) {
-    case DType::i16: return search<T, kMax, int16_t>;
-    case DType::u16: return search<T, kMax, uint16_t>;
-    case DType::i32: return search<T, kMax, int32_t>;
-    default: return search<T, kMax, int64_t>;
+    write_places(place, width, out, a * extent.b + from, index);
   }
 }
 
 template <bool kMax>
-SearchFn find_search(DType dtype, DType index) {
+SearchFn find_search(DType dtype) {
   switch (dtype) {
-    case DType::f32: return by_index<float, kMax>(index);
-    case DType::f64: return by_index<double, kMax>(index);
-    case DType::f16: return by_index<Half, kMax>(index);
-    case DType::bf16: return by_index<BFloat16, kMax>(index);
-    case DType::i8: return by_index<int8_t, kMax>(index);
-    case DType::i16: return by_index<int16_t, kMax>(index);
-    case DType::i32: return by_index<int32_t, kMax>(index);
-    case DType::i64: return by_index<int64_t, kMax>(index);
-    case DType::u8: return by_index<uint8_t, kMax>(index);
-    case DType::u16: return by_index<uint16_t, kMax>(index);
-    case DType::u32: return by_index<uint32_t, kMax>(index);
-    case DType::u64: return by_index<uint64_t, kMax>(index);
-    default: return by_index<bool, kMax>(index);
+    case DType::f32: return search<float, kMax>;
+    case DType::f64: return search<double, kMax>;
+    case DType::f16: return search<Half, kMax>;
+    case DType::bf16: return search<BFloat16, kMax>;
+    case DType::i8: return search<int8_t, kMax>;
+    case DType::i16: return search<int16_t, kMax>;
+    case DType::i32: return search<int32_t, kMax>;
+    case DType::i64: return search<int64_t, kMax>;
+    case DType::u8: return search<uint8_t, kMax>;
+    case DType::u16: return search<uint16_t, kMax>;
+    case DType::u32: return search<uint32_t, kMax>;
+    case DType::u64: return search<uint64_t, kMax>;
+    default: return search<bool, kMax>;
   }
 }
 
@@ -146,7 +148,7 @@ Status argmax_run(RunContext& c) {
   const int64_t together = std::max<int64_t>(1, kShardElements / std::max<int64_t>(1, extent.r * extent.b));
   c.pool().parallel_for((extent.a + together - 1) / together, [&](int64_t shard) {
     const int64_t end = std::min(extent.a, (shard + 1) * together);
-    for (int64_t a = shard * together; a < end; ++a) args.search(extent, a, c.in<void>(0), out);
+    for (int64_t a = shard * together; a < end; ++a) args.search(extent, a, c.in<void>(0), out, args.index);
   });
   return {};
 }
@@ -155,7 +157,7 @@ Status argmax_prepare(PrepareContext& c, bool maximum) {
   auto& args = *c.args<ArgmaxArgs>();
   args.in = c.input(0).shape;
   args.index = c.output(0).dtype;
-  args.search = maximum ? find_search<true>(c.input(0).dtype, args.index) : find_search<false>(c.input(0).dtype, args.index);
+  args.search = maximum ? find_search<true>(c.input(0).dtype) : find_search<false>(c.input(0).dtype);
   args.axis_dtype = c.input(1).dtype;
   args.lease = c.output(0).dynamic;
   const Tensor dimension = c.constant(1);

@@ -89,8 +89,27 @@ struct TopKArgs {
   OutputSpec values, indices;
 };
 
+constexpr int64_t kFew = 32;
+
+// The few best so far stand in their order; most elements are worse than the last of them, which one look tells.
 template <class T>
-void top_of_row(const T* row, int64_t extent, int64_t k, int32_t* order, T* values, void* indices, int64_t at, DType index) {
+void find_few(const T* row, int64_t extent, int64_t k, int32_t* order) {
+  using C = Compared<T>;
+  int64_t have = 0;
+  C last{};  // of those; where it is NaN, one that is not comes before it
+  for (const int64_t i : watched(extent, 2)) {
+    const C x = static_cast<C>(row[i]);
+    if (have == k && !(x > last) && !is_nan(last)) continue;
+    if (have == k && is_nan(x)) continue;
+    int64_t place = have < k ? have++ : k - 1;
+    for (; place > 0 && comes_before<T, true>(row[i], row[order[place - 1]]); --place) order[place] = order[place - 1];
+    order[place] = static_cast<int32_t>(i);
+    last = static_cast<C>(row[order[have - 1]]);
+  }
+}
+
+template <class T>
+void find_many(const T* row, int64_t extent, int64_t k, int32_t* order) {
   for (const int64_t i : watched(extent, 1)) order[i] = static_cast<int32_t>(i);
   Lookout lookout;
   std::partial_sort(order, order + k, order + extent, [row, &lookout](int32_t a, int32_t b) {
@@ -98,6 +117,12 @@ void top_of_row(const T* row, int64_t extent, int64_t k, int32_t* order, T* valu
     if (comes_before<T, true>(row[a], row[b])) return true;
     return a < b && !comes_before<T, true>(row[b], row[a]);
   });
+}
+
+template <class T>
+void top_of_row(const T* row, int64_t extent, int64_t k, int32_t* order, T* values, void* indices, int64_t at, DType index) {
+  if (k > kFew) find_many(row, extent, k, order);
+  else if (k > 0) find_few(row, extent, k, order);
   for (int64_t i = 0; i < k; ++i) {
     values[i] = row[order[i]];
     if (index == DType::i16) static_cast<int16_t*>(indices)[at + i] = static_cast<int16_t>(order[i]);

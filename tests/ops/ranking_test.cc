@@ -1,7 +1,9 @@
 // Ops that sort, search and count: ties, NaN, the ends of ranges, threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ops/all.h"
 #include "ops/one_op.h"
@@ -34,6 +36,24 @@ TEST(TopK, IsTheSameForAnyNumberOfThreads) {
   const auto a = one.run("TopKV2", inputs, {}, {.threads = 1}), b = one.run("TopKV2", inputs, {}, {.threads = 3});
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_TRUE(bit_equal(a.value()[0], b.value()[0]) && bit_equal(a.value()[1], b.value()[1]));
+}
+
+// A few are found another way than many; both as a stable sort has them, ties and NaN too.
+TEST(TopK, FewAndManyAsAStableSort) {
+  OneOp one({ops::register_top_k});
+  std::vector<float> row(60);
+  for (size_t i = 0; i < row.size(); ++i) row[i] = i % 11 == 5 ? NAN : static_cast<float>(i * 7919 % 13);
+  std::vector<int32_t> expected(row.size());
+  std::iota(expected.begin(), expected.end(), 0);
+  std::ranges::stable_sort(expected, [&](int32_t a, int32_t b) {
+    const float x = row[static_cast<size_t>(a)], y = row[static_cast<size_t>(b)];
+    return std::isnan(x) || std::isnan(y) ? !std::isnan(x) && std::isnan(y) : x > y;
+  });
+  for (const int32_t k : {0, 1, 2, 31, 32, 33, 59, 60}) {
+    const auto top = one.run("TopKV2", {values<float>({1, 60}, row), scalar<int32_t>(k)});
+    ASSERT_TRUE(top.ok()) << top.status().message();
+    EXPECT_EQ(as_vector<int32_t>(top.value()[1]), std::vector<int32_t>(expected.begin(), expected.begin() + k)) << k;
+  }
 }
 
 TEST(UniqueV2, SlicesAlongAnAxis) {
