@@ -10,18 +10,36 @@ file(GLOB dtg_public_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/capi/inclu
 set(dtg_wire_sources ${dtg_sources})
 list(FILTER dtg_wire_sources INCLUDE REGEX "/internal/wire/")
 list(FILTER dtg_sources EXCLUDE REGEX "/internal/wire/")
+# Where a step spends its time: threads, memory, what runs a plan, and loops over elements. All else is compiled for size, which makes it a
+# third smaller; so are loops of ops that models seldom have.
+set(dtg_fast_base budget|cancellation|clock|crc32c|free_cpu|futex|interrupt|poller|pool|sha256|spin_lock|status)
+set(dtg_fast_exec body_run|chunk_cache|device_frame|frame|frame_pool|kernel|memory_pool|pending_op|program|queue|resource|slots|step|update|variable)
+set(dtg_fast_ops activation|argmax|array|batch_norm|bias|cast|conv|gather|gru|lstm|matmul|pool|scan|softmax|top_k)
+set(dtg_fast_sources ${dtg_sources})
+list(FILTER dtg_fast_sources INCLUDE REGEX
+  "/internal/(tensor/|device/cpu/|base/(${dtg_fast_base})\\.cc|exec/(${dtg_fast_exec})\\.cc|ops/(${dtg_fast_ops})\\.cc)")
+list(FILTER dtg_fast_sources EXCLUDE REGEX "/device/cpu/reduce_passes\\.cc")
+if(NOT DTG_SANITIZE AND NOT DTG_QUICK)
+  list(REMOVE_ITEM dtg_sources ${dtg_fast_sources})
+  dtg_unite(dtg_fast_sources fast)
+else()
+  set(dtg_fast_sources)
+endif()
 dtg_unite(dtg_sources internal)
 # The kernels and what they stand on are a library of their own, for the tests of builds for other processors. A unit has the name of
 # its folder.
 set(dtg_kernel_sources ${dtg_sources})
 list(FILTER dtg_kernel_sources INCLUDE REGEX "/internal(/|_internal_)(base|monitor|tensor|graph|device|exec|collective|ops)[/_]")
 list(REMOVE_ITEM dtg_sources ${dtg_kernel_sources})
-# What only builds graphs, and what waits for a disk, runs seldom: small code is worth more there than fast code.
+if(NOT DTG_QUICK)
+  set_source_files_properties(${dtg_kernel_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
+endif()
+list(APPEND dtg_kernel_sources ${dtg_fast_sources})
 set(dtg_building_sources ${dtg_sources})
 list(FILTER dtg_building_sources INCLUDE REGEX "/internal(/|_internal_)(nn|strategy|train|checkpoint)[/_]")
 list(REMOVE_ITEM dtg_sources ${dtg_building_sources})
 dtg_unite(dtg_wire_sources wire)
-# So are the functions of the ABI, but for those that a step calls.
+# Of the functions of the ABI those that a step calls are fast.
 set(dtg_step_capi_sources ${dtg_capi_sources})
 list(FILTER dtg_step_capi_sources INCLUDE REGEX "/capi/(data|error|group|handle|session|tensor|trainer)\\.cc$")
 if(DTG_QUICK)
@@ -35,6 +53,7 @@ dtg_unite(dtg_step_capi_sources stepcapi)
 add_library(dtg_kernel_objects OBJECT ${dtg_kernel_sources} "${PROJECT_SOURCE_DIR}/.deps/highway_targets.cc")
 add_library(dtg_objects OBJECT ${dtg_sources} ${dtg_wire_sources} ${DTG_GENERATED_HEADERS})
 add_library(dtg_building_objects OBJECT ${dtg_building_sources})
+target_compile_options(dtg_objects PRIVATE $<$<CONFIG:Release>:-Os>)
 target_compile_options(dtg_building_objects PRIVATE $<$<CONFIG:Release>:-Os>)
 if(DTG_QUICK)
   target_compile_options(dtg_objects PRIVATE -O1)

@@ -176,7 +176,7 @@ def goal_24(run):
     whole, onednn = section_sizes(library)
     run.table.add(24, "libdtg.so, stripped", whole / 1e6, 45.0, "45 MB", 45e6 / whole, 1, "MB")
     ours = whole - onednn
-    run.table.add(24, "libdtg.so without oneDNN's symbols", ours / 1e6, 5.0, "5 MB", 5e6 / ours, 1, "MB")
+    run.table.add(24, "libdtg.so without oneDNN's symbols", ours / 1e6, 8.0, "8 MB", 8e6 / ours, 1, "MB")
 
 
 def goal_25(run):
