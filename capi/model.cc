@@ -166,10 +166,10 @@ size_t dtg_model_variable_count(const dtg_model* model) noexcept {
 }
 
 dtg_error* dtg_model_variable(const dtg_model* model, size_t i, dtg_variable* out) noexcept {
-  return with_model(model, Owner::Use::read, [&](ModelObject& object) -> Status {
+  return with_builder(model, Owner::Use::read, [&](ModelObject& object) -> Status {
     const auto variables = object.model->variables();
     if (i >= variables.size()) return out_of_range("variable %lld: the model has %zu", static_cast<long long>(i), variables.size());
-    return answer_variable(*object.model, variables[i], out);
+    return answer_variable(*object.model, object.model->is_inside() ? object.model->here(variables[i]) : variables[i], out);
   });
 }
 

@@ -50,15 +50,19 @@ Status enter_model(ModelObject& model, Owner::Use use, Fn&& fn) {
   return enter_model(*model.around, use, rest);
 }
 
+// An error for a model inside of a body.
+inline Status check_outermost(const ModelObject& model) {
+  if (!model.around) return {};
+  return failed_precondition("this is the model inside of the body of \"%s\", which is for layers and losses; give the model itself",
+                             model.graph->graph->function_name().c_str());
+}
+
 // fn(object) on an open model.
 template <class Fn>
 Status use_model(const dtg_model* handle, Owner::Use use, Fn&& fn) {
   const Held<ModelObject> held(handle, HandleType::model);
   DTG_TRY(held.status());
-  if (held->around) {
-    return failed_precondition("this is the model inside of the body of \"%s\", which is for layers and losses; give the model itself",
-                               held->graph->graph->function_name().c_str());
-  }
+  DTG_TRY(check_outermost(*held));
   return enter_model(*held, use, [&] { return fn(*held); });
 }
 template <class Fn>

@@ -174,6 +174,7 @@ dtg_error* dtg_dataset_deal(dtg_dataset* dataset, dtg_model* model, dtg_session*
   return with_dataset(dataset, [&](DatasetObject& data) -> Status {
     const Held<ModelObject> held(model, HandleType::model);
     DTG_TRY(held.status());
+    DTG_TRY(check_outermost(*held));
     const Owner::Turn turn(held->owner, Owner::Use::read);
     DTG_TRY(turn.status("model"));
     const Held<Session> running(session, HandleType::session);

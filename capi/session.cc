@@ -165,6 +165,10 @@ Status connect(dtg_runtime* runtime, std::string_view target, dtg_graph* graph, 
   if (given) DTG_TRY(read_struct(given, sizeof(dtg_session_options), "dtg_session_options", &options));
   const Held<GraphObject> held(graph, HandleType::graph);
   DTG_TRY(held.status());
+  if (held->graph->outer_tag() != 0) {
+    return invalid_argument("connect a session: the graph is the body of the function \"%s\"; connect to the graph that calls it",
+                            held->graph->function_name().c_str());
+  }
   Session::Options wanted;
   if (options.cpu_devices != 0) wanted.devices.cpu = options.cpu_devices;
   wanted.devices.emu = options.emu_devices;

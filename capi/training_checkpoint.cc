@@ -67,6 +67,7 @@ dtg_error* dtg_checkpoint_open(dtg_model* model, dtg_session* session, const dtg
     DTG_TRY(require(out, "out"));
     const Held<ModelObject> held(model, HandleType::model);
     DTG_TRY(held.status());
+    DTG_TRY(check_outermost(*held));
     const Held<Session> running(session, HandleType::session);
     DTG_TRY(running.status());
     DTG_ASSIGN(Checkpoints::Options read, read_options(options));

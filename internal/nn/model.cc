@@ -26,8 +26,12 @@ Result<Ref<Model>> Model::inside(Ref<Model> around, Ref<Graph> body) {
   const Graph* outer = body.get();
   while (outer->tag() != around->graph().tag() && outer->outer()) outer = outer->outer();
   if (outer == body.get() || outer->tag() != around->graph().tag()) {
+    if (body->tag() == around->graph().tag() && around->is_inside())
+      return invalid_argument("a model inside of a body: this is the model inside of that body already");
     if (body->is_closed()) return failed_precondition("a model inside of a body: the function was ended");
-    return invalid_argument("a model inside of a body: the graph is no body of a function in the graph of the model");
+    return invalid_argument(
+        "a model inside of a body: the graph is no body of a function in the graph of the model; dtg_function_begin makes "
+        "one");
   }
   auto model = make_ref<Model>(std::move(body), around->seed());
   model->around_ = std::move(around);
@@ -47,14 +51,27 @@ Value Model::here(Value value) const {
   return captured.ok() ? captured.value() : value;
 }
 
-// Named by the functions it is for, as by the scopes of layers.
+// As a scope of its own among those that are open around the body, so that two functions of one name do not share it.
+std::string Model::name_of_body(const Graph& body) {
+  if (&body == graph_.get() || !body.outer()) return {};
+  for (const auto& [tag, name] : bodies_) {
+    if (tag == body.tag()) return name;
+  }
+  std::string name;
+  {
+    const NameScope scope(*body.outer(), body.function_name().empty() ? "function" : body.function_name());
+    name = body.outer()->unique_name("variable");
+  }
+  name = name_of_body(*body.outer()) + name.substr(0, name.rfind('/') + 1);
+  bodies_.emplace_back(body.tag(), name);
+  return name;
+}
+
 Result<NamedVariable> Model::variable_outside(const VariableSpec& given) {
   Model& model = outermost();
-  std::string name = given.absolute ? std::string(given.name) : graph_->unique_name(given.name);
-  for (const Graph* body = graph_.get(); !given.absolute && body->outer(); body = body->outer()) {
-    name = (body->function_name().empty() ? "function" : body->function_name()) + "/" + name;
-  }
   VariableSpec spec = given;
+  std::string name(given.name);
+  if (!given.absolute) name = model.name_of_body(*graph_) + graph_->unique_name(name);
   spec.name = name;
   const NameScope root(model.graph(), "");
   DTG_ASSIGN(const NamedVariable made, model.add_variable(spec));
@@ -307,6 +324,7 @@ void Model::go_back(const Mark& mark, bool unnamed) {
   shared_ = mark.shared;
   following_ = mark.following;
   switched_.resize(std::min(switched_.size(), mark.switched));
+  bodies_.resize(std::min(bodies_.size(), mark.bodies));
   // It would assign what is gone.
   if (init_covers_ > mark.variables) init_ = kNoNode;
 }

@@ -188,8 +188,9 @@ class Model final : public RefCounted {
     std::vector<size_t> shared;
     std::vector<Following> following;
     size_t switched = 0;
+    size_t bodies = 0;
   };
-  Mark mark() const { return {variables_.size(), streams_, shared_, following_, switched_.size()}; }
+  Mark mark() const { return {variables_.size(), streams_, shared_, following_, switched_.size(), bodies_.size()}; }
   // With `unnamed`, their names are free again (Graph::end_trial).
   void go_back(const Mark& mark, bool unnamed = false);
   // The int64 count of training steps, "global_step"; made when first asked for.
@@ -209,6 +210,7 @@ class Model final : public RefCounted {
     NodeId beside = kNoNode;  // this node's
   };
   Result<NamedVariable> variable_outside(const VariableSpec& spec);
+  std::string name_of_body(const Graph& body);
   Result<NamedVariable> shared_variable(const VariableSpec& spec);
   uint64_t stream_of(const WholePart& part) const;
   Result<std::vector<Place>> places_of(VariableSpec& spec, uint32_t* strategy);
@@ -216,7 +218,8 @@ class Model final : public RefCounted {
   Result<Value> add_handle(const VariableSpec& spec, const std::string& name, const Place& place);
   const Ref<Graph> graph_;
   const uint64_t seed_;
-  Ref<Model> around_;  // set before anybody else sees it; null: it is the outermost
+  std::vector<std::pair<uint32_t, std::string>> bodies_;  // what variables that bodies ask for begin with, by the body's tag
+  Ref<Model> around_;                                     // set before anybody else sees it; null: it is the outermost
   std::vector<NamedVariable> variables_;
   uint64_t streams_ = 0;
   size_t global_step_ = SIZE_MAX;  // index in variables_

@@ -249,6 +249,28 @@ TEST_F(Inside, ALoopDecodesWithACache) {
   for (size_t i = 0; i < found[0].size(); ++i) EXPECT_NEAR(found[0][i], found[1][i], 1e-6) << i;
 }
 
+// As layers outside: another number where the name is taken, and the scopes that are open around. Each can be found by its name.
+TEST_F(Inside, FunctionsOfOneNameDoNotShareNames) {
+  const auto one = [&] {
+    loop("body", 1, {x}, [&](dtg_model* inside, dtg_graph*, dtg_value* values) {
+      values[0] = dense(inside, dense(inside, values[0], nullptr), nullptr, "out");
+    });
+  };
+  one();
+  one();
+  OK(dtg_graph_push_name_scope(graph, "encoder", DTG_STRLEN));
+  one();
+  OK(dtg_graph_pop_name_scope(graph));
+  for (const char* name : {"body/dense", "body/out", "body_1/dense", "body_1/out", "encoder/body/dense", "encoder/body/out"}) {
+    for (const char* part : {"/kernel", "/bias"}) {
+      dtg_variable variable = DTG_VARIABLE_INIT;
+      OK(dtg_model_find_variable(model, (std::string(name) + part).c_str(), DTG_STRLEN, &variable));
+    }
+    (void)dense(model, x, name);
+  }
+  EXPECT_EQ(dtg_model_variable_count(model), 12u);
+}
+
 TEST_F(Inside, BatchNormalizationOfABodyDoesNotTrain) {
   dtg_batch_norm norm = DTG_BATCH_NORM_INIT;
   dtg_value never{}, y{};
@@ -292,6 +314,15 @@ TEST_F(Inside, RefusesWhatABodyCannotHave) {
   OK(dtg_model_inside(model, body, &inside));
   y = dense(inside, argument, nullptr);
   EXPECT_EQ(dtg_model_variable_count(inside), 2u);
+  dtg_variable first = DTG_VARIABLE_INIT;
+  OK(dtg_model_variable(inside, 1, &first));
+  EXPECT_EQ(std::string(first.name, first.name_len), "body/dense/bias");
+  const dtg_checkpoint_options folder = DTG_CHECKPOINT_OPTIONS_INIT;
+  dtg_checkpoint* checkpoint = nullptr;
+  OK(dtg_session_connect(nullptr, "local", DTG_STRLEN, graph, nullptr, &session));
+  refused(dtg_checkpoint_open(inside, session, &folder, &checkpoint), DTG_FAILED_PRECONDITION, "dtg_checkpoint_open");
+  dtg_session* of_body = nullptr;
+  refused(dtg_session_connect(nullptr, "local", DTG_STRLEN, body, nullptr, &of_body), DTG_INVALID_ARGUMENT, "dtg_session_connect");
   dtg_training training = DTG_TRAINING_INIT;
   refused(dtg_nn_minimize(inside, y, nullptr, &training), DTG_FAILED_PRECONDITION, "dtg_nn_minimize");
   refused(dtg_model_init(inside, &y), DTG_FAILED_PRECONDITION, "dtg_model_init");

@@ -85,6 +85,7 @@ def main():
             report.case(f"fit to epoch {epochs} as in C", [scratch / "fit", digits, scratch / "run", epochs], env=env,
                         check=lambda output, expected=expected: None if output == expected else f"C prints\n{expected}")
         report.case("models as TensorFlow", [sys.executable, source / "tests" / "models" / "models_test.py", scratch / "models"], env=env)
+        programs.writes_as_c(report, build, [scratch / "models"], env)
         weights = {}
         for language, worker in (("c", build / "example_sync_worker"), ("go", scratch / "sync_worker")):
             weights[language] = scratch / f"{language}.safetensors"

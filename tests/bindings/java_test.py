@@ -15,6 +15,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
+import programs
 from pages_test import stands_in
 from report import Report
 
@@ -89,6 +90,7 @@ def fit(report, java, folder, build, source):
     report.case("Fit as in C", [*program, digits], env=env, check=same(expected))
     models = [sys.executable, source / "tests" / "models" / "models_test.py", "Models", *(f"--before={word}" for word in program[:-1])]
     report.case("models as TensorFlow", models, env=env)
+    programs.writes_as_c(report, build, [*program[:-1], "Models"], env)
     lines = expected.splitlines(keepends=True)
     with tempfile.TemporaryDirectory() as run:
         report.case("Fit, two epochs", [*program, digits, run, "2"], env=env, check=same("".join(lines[:2])))

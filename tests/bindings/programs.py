@@ -102,3 +102,11 @@ def build_all(report, prefix, build, source):
         if made:
             programs[language] = made
     return programs
+
+
+def writes_as_c(report, build, command, env):
+    """The transformer of a binding's models example trains and writes, greedily and by beam search, what C's does."""
+    words = ["transformer", "--steps", "150"]
+    rows = lambda text: text[text.find("beams: 1"):] if "beams: 1" in text else f"no rows in {text}"
+    c = rows(subprocess.run([build / "example_models", *words], check=True, stdout=subprocess.PIPE, text=True).stdout)
+    report.case("the transformer writes as in C", [*command, *words], env=env, check=lambda text: None if rows(text) == c else f"C prints\n{c}")

@@ -82,6 +82,7 @@ def main():
     fit = case("fit", "cargo", "run", "-q", "--all-features", "--example", "fit", digits)
     prints_what_c_prints(report, "fit", fit, [build / "example_fit", digits], environment)
     case("models as TensorFlow", sys.executable, source / "tests" / "models" / "models_test.py", build / "rust" / "debug" / "examples" / "models")
+    programs.writes_as_c(report, build, [build / "rust" / "debug" / "examples" / "models"], environment)
     trains_as_c_does(case, prefix, build, build / "rust" / "debug" / "examples" / "sync_worker", digits)
     # In a folder of its own, for what is linked is built anew when these variables change.
     fixed = {"DTG_LIB_DIR": str(prefix / "lib"), "DTG_STATIC": "1", "CARGO_TARGET_DIR": str(build / "rust" / "static"), "LD_LIBRARY_PATH": ""}

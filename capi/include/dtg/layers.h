@@ -193,7 +193,8 @@ DTG_ERR dtg_nn_attention(dtg_model *model, dtg_value query, dtg_value value, con
 
 /* What decoding keeps, so that each new place of a sequence costs one place of work: the keys and values of the places before, as
  * [batch, longest, heads, width], and how many of them are there. All are values of the graph, made by dtg_nn_attention_cache: fetch them
- * and feed placeholders of their shapes with them in the next run, or carry them from round to round of a loop.
+ * and feed placeholders of their shapes with them in the next run, or carry them from round to round of a loop (dtg_model_inside;
+ * capi/examples/models/decode.c searches so).
  *
  *   look.weights_of = "multi_head_attention"; look.weights_of_len = DTG_STRLEN;   the layer that was trained
  *   dtg_nn_attention_cache(model, prompt, &look, 64, &cache);                     keys and values of what is there, room for 64 places

@@ -49,12 +49,14 @@ DTG_ERR dtg_model_create(dtg_graph *graph, uint64_t seed, dtg_model **out) DTG_N
  *   dtg_model_release(inside);
  *
  * Layers may be given values from around the body, as other nodes may. Variables are always outside: with `weights_of` they are those of a
- * layer made before, else new ones named after the function ("letter/dense/kernel"), which the model has from then on. A body reads them
- * once a step, before its first round, so gradients reach them through loops and branches too. Besides layers and losses it takes
- * dtg_model_add_variable, dtg_model_find_variable and dtg_model_global_step; everything else wants the model itself. `*out` keeps both
- * alive and is owned by the caller. Errors: INVALID_ARGUMENT (the graph is no body, or of another graph's functions), FAILED_PRECONDITION
- * (the function was ended; later also where `*out` is given to something else), UNIMPLEMENTED from layers that follow their batches there:
- * a batch normalization needs a `training` that is a constant false. Since 0.1. */
+ * layer made before, else new ones named after the function and the scopes around it ("letter/dense/kernel", the next of that name
+ * "letter_1/dense/kernel"), which the model has from then on. A body reads them once a step, before its first round, so gradients reach
+ * them through loops and branches too. Besides layers and losses it takes dtg_model_add_variable, dtg_model_variable,
+ * dtg_model_find_variable and dtg_model_global_step, whose answers have `handle` and `assign` in the graph around and `read` in the body;
+ * everything else wants the model itself. `*out` keeps both alive and is owned by the caller. Errors: INVALID_ARGUMENT (the graph is no
+ * body, or of another graph's functions), FAILED_PRECONDITION (the function was ended; later also where `*out` is given to something else),
+ * UNIMPLEMENTED from layers that follow their batches there: a batch normalization needs a `training` that is a constant false. Since 0.1.
+ */
 DTG_ERR dtg_model_inside(dtg_model *model, dtg_graph *body, dtg_model **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the model; NULL for NULL. Any thread, though only one at a time may use it. Since 0.1. */
