@@ -76,8 +76,9 @@ dtg_error* with_builder(const dtg_model* handle, Owner::Use use, Fn&& fn) noexce
   return guard([&]() -> Status {
     const Held<ModelObject> held(handle, HandleType::model);
     DTG_TRY(held.status());
-    if (held->around && held->graph->graph->is_closed()) {
-      return failed_precondition("a layer in the body of \"%s\": the function was ended", held->graph->graph->function_name().c_str());
+    for (const Graph* body = held->graph->graph.get(); body && body->outer_tag() != 0; body = body->outer()) {
+      if (body->is_closed())
+        return failed_precondition("the model inside of the body of \"%s\": the function was ended", body->function_name().c_str());
     }
     return enter_model(*held, use, [&] { return fn(*held); });
   });
@@ -97,28 +98,34 @@ inline void set_metadata(ModelObject& model, std::string_view key, std::string_v
   else model.metadata.emplace_back(key, value);
 }
 
-// A model as it was, unless what is tried succeeds.
-struct Trial {
-  Model& model;
-  const Model::Mark before = model.mark();
-  const Graph::Trial nodes = model.graph().begin_trial();
-  bool done = false;
-  explicit Trial(Model& tried) : model(tried) {}
-  ~Trial() {  // also where memory ran out
-    model.graph().end_trial(nodes, !done);
-    if (!done) model.go_back(before, true);
+// The books of a model and the graphs that it adds to, as they were, unless what is tried succeeds.
+class Trial {
+ public:
+  explicit Trial(Model& model) : books_(model.outermost()), before_(books_.mark()) {
+    size_t depth = 0;
+    for (const Graph* graph = &model.graph(); graph; graph = graph->outer()) ++depth;
+    nodes_.reserve(depth);  // what fails, fails before anything was begun
+    for (Graph* graph = &model.graph(); graph; graph = graph->outer()) nodes_.emplace_back(graph, graph->begin_trial());
   }
+  ~Trial() {  // also where memory ran out
+    for (const auto& [graph, trial] : nodes_) graph->end_trial(trial, !done_);
+    if (!done_) books_.go_back(before_, true);
+  }
+  void succeed() { done_ = true; }
+
+ private:
+  Model& books_;
+  const Model::Mark before_;
+  std::vector<std::pair<Graph*, Graph::Trial>> nodes_;  // the innermost first
+  bool done_ = false;
 };
 
-// The model as it was, with the one that keeps its books, unless fn succeeds.
+// The model as it was, and what is around it, unless fn succeeds.
 template <class Fn>
 Status all_or_nothing(Model& model, Fn&& fn) {
   Trial trial(model);
-  std::optional<Trial> books;
-  if (model.is_inside()) books.emplace(model.outermost());
   const Status status = fn();
-  trial.done = status.ok();
-  if (books) books->done = status.ok();
+  if (status.ok()) trial.succeed();
   return status;
 }
 

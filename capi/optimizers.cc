@@ -215,7 +215,9 @@ dtg_error* dtg_nn_minimize(dtg_model* model, dtg_value loss, const dtg_optimizer
 
 dtg_error* dtg_nn_apply_gradients(dtg_model* model, const dtg_optimizer* optimizer, const dtg_value* handles, const dtg_gradient* gradients,
                                   size_t num_gradients, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+  return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
+    DTG_TRY(check_outermost(object));
+    Model& m = *object.model;
     DTG_ASSIGN(Optimizer settings, read_optimizer(optimizer));
     DTG_TRY(check_unclipped(settings));
     DTG_ASSIGN(const std::vector<VariableGradient> list, read_gradients(m, handles, gradients, num_gradients));
@@ -227,18 +229,18 @@ dtg_error* dtg_nn_apply_gradients(dtg_model* model, const dtg_optimizer* optimiz
 dtg_error* dtg_nn_exponential_decay(dtg_model* model, dtg_value step, double rate, double every, double factor, int32_t staircase,
                                     dtg_value* out) noexcept {
   return value_of_model(model, out,
-                        [&](Model& m) { return exponential_decay(m.graph(), value_of(step), rate, every, factor, staircase != 0); });
+                        [&](Model& m) { return exponential_decay(m.graph(), here(m, step), rate, every, factor, staircase != 0); });
 }
 
 dtg_error* dtg_nn_cosine_decay(dtg_model* model, dtg_value step, double rate, double steps, double floor, double warmup,
                                dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return cosine_decay(m.graph(), value_of(step), rate, steps, floor, warmup); });
+  return value_of_model(model, out, [&](Model& m) { return cosine_decay(m.graph(), here(m, step), rate, steps, floor, warmup); });
 }
 
 dtg_error* dtg_nn_schedule(dtg_model* model, dtg_value step, const dtg_schedule* schedule, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const Schedule given, read_schedule(schedule));
-    return add_schedule(m.graph(), value_of(step), given);
+    return add_schedule(m.graph(), here(m, step), given);
   });
 }
 

@@ -114,7 +114,7 @@ dtg_error* dtg_nn_sharded_value(dtg_model* model, const char* name, size_t name_
 dtg_error* dtg_nn_sharded_lookup(dtg_model* model, const char* name, size_t name_len, dtg_value ids, dtg_value* out) noexcept {
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const ShardedVariable found, find(m, name, name_len));
-    return sharded_lookup(m, found, value_of(ids));
+    return sharded_lookup(m, found, here(m, ids));
   });
 }
 
@@ -123,7 +123,7 @@ dtg_error* dtg_nn_sharded_embedding(dtg_model* model, dtg_value ids, const dtg_e
   return value_of_model(model, out, [&](Model& m) -> Result<Value> {
     DTG_ASSIGN(const Partitioner how, read_partitioner(partitioner));
     DTG_ASSIGN(const EmbeddingLayer what, read_embedding(layer));
-    return sharded_embedding(m, value_of(ids), what, how);
+    return sharded_embedding(m, here(m, ids), what, how);
   });
 }
 

@@ -1,6 +1,7 @@
 // Called by the thread that builds the model.
 #include "nn/layer.h"
 #include "base/spelling.h"
+#include "nn/scope.h"
 
 #include <string>
 
@@ -42,6 +43,12 @@ Result<NamedVariable> variable_of(Model& model, std::string_view weights_of, con
   return invalid_argument("a layer with the weights of \"%s\": \"%s\" is %s%s, and %s%s is needed for this input",
                           std::string(weights_of).c_str(), name.c_str(), dtype_name(there->dtype), there->shape.text().c_str(),
                           dtype_name(spec.dtype), spec.shape.text().c_str());
+}
+
+Value look_up(Model& model, Build& build, const NamedVariable& table, Value ids) {
+  if (model.is_inside()) return build.op("GatherV2", {table.read, ids, build.integer(0)});
+  const ColocationScope beside(model.graph(), table.handle.node());
+  return build.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
 }
 
 Value add_bias(Model& model, Build& build, Value y, int64_t units, const Initializer& initializer, std::string_view weights_of) {

@@ -17,6 +17,9 @@ inline std::string described(const Model& model, Value x) { return described(mod
 Result<int64_t> channels_of(const Model& model, Value x, const char* layer, int rank_min, int rank_max);
 // A variable of the layer's own, or that of the layer whose weights it shares.
 Result<NamedVariable> variable_of(Model& model, std::string_view weights_of, const VariableSpec& spec);
+// Rows of a table by their numbers, looked up where the table stands, which need not be where the rest computes. The body of a function
+// reads the table instead: it can be anywhere then, and its gradient is whole.
+Value look_up(Model& model, Build& build, const NamedVariable& table, Value ids);
 // y + bias[units], of the channels that come last.
 Value add_bias(Model& model, Build& build, Value y, int64_t units, const Initializer& initializer, std::string_view weights_of);
 // x[..., in] of any rank times a matrix [in, units].

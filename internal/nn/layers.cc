@@ -128,9 +128,7 @@ Result<Value> embedding(Model& model, Value ids, const EmbeddingLayer& layer) {
   DTG_ASSIGN(const Shape shape, Shape::make(std::array{layer.rows, layer.width}));
   DTG_ASSIGN(const NamedVariable table,
              variable_of(model, layer.weights_of, {.name = "embeddings", .shape = shape, .initializer = layer.table}));
-  // A replica's device is not always that of the table it shares with others.
-  const ColocationScope beside(model.graph(), table.strategy == 0 ? kNoNode : model.beside(table));
-  const Value y = build.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
+  const Value y = look_up(model, build, table, ids);
   DTG_TRY(build.status());
   return y;
 }

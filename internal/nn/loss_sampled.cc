@@ -75,17 +75,12 @@ struct Logits {
   Value trues, sampled;
 };
 
-Logits logits_of(const Model& model, Build& b, const NamedVariable& weights, const NamedVariable& biases, Value labels, Value sampled,
-                 Value x, int64_t trues, int64_t width) {
+Logits logits_of(Model& model, Build& b, const NamedVariable& weights, const NamedVariable& biases, Value labels, Value sampled, Value x,
+                 int64_t trues, int64_t width) {
   const Value flat = b.reshape(labels, b.ints({-1}));
   // One lookup each, so that their gradients are rows of one piece.
   const Value ids = b.op("ConcatV2", {flat, sampled, b.integer(0)});
-  // Where the tables stand, which need not be where the replica computes.
-  const auto looked_up = [&](const NamedVariable& table) {
-    const ColocationScope beside(b.graph(), model.beside(table));
-    return b.op("ResourceGather", {table.handle, ids}, {{"dtype", table.dtype}});
-  };
-  const Value rows = looked_up(weights), offsets = looked_up(biases);
+  const Value rows = look_up(model, b, weights, ids), offsets = look_up(model, b, biases, ids);
   const Value count = b.op("Size", {flat}), vector = b.ints({1});
   const Value cut = b.reshape(count, vector);
   const Value from = b.op("ConcatV2", {cut, b.ints({0}), b.integer(0)}), to = b.op("ConcatV2", {cut, b.ints({-1}), b.integer(0)});

@@ -51,27 +51,64 @@ Value Model::here(Value value) const {
   return captured.ok() ? captured.value() : value;
 }
 
+namespace {
+
+// What can be a scope of it; a function may be called anything.
+std::string scope_of(const std::string& function) {
+  std::string scope;
+  for (const char c : function) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
+    const bool may_follow = c == '-' || c == '_' || (c == '/' && !scope.ends_with('/'));
+    if (is_plain || (may_follow && !scope.empty())) scope += c;
+    else if (!scope.empty()) scope += '_';
+  }
+  while (scope.ends_with('/')) scope.pop_back();
+  return scope.empty() ? "function" : scope;
+}
+
+// The scope of this name that comes next.
+std::string next_scope(Graph& graph, const std::string& name) {
+  const NameScope scope(graph, name);
+  const std::string inside = graph.unique_name("variable");
+  return inside.substr(0, inside.rfind('/'));
+}
+
+}  // namespace
+
 // As a scope of its own among those that are open around the body, so that two functions of one name do not share it.
 std::string Model::name_of_body(const Graph& body) {
   if (&body == graph_.get() || !body.outer()) return {};
-  for (const auto& [tag, name] : bodies_) {
-    if (tag == body.tag()) return name;
+  const std::pair<uint32_t, std::string> key{body.tag(), ""};
+  for (const auto& [from, name] : bodies_) {
+    if (from == key) return name;
   }
-  std::string name;
-  {
-    const NameScope scope(*body.outer(), body.function_name().empty() ? "function" : body.function_name());
-    name = body.outer()->unique_name("variable");
-  }
-  name = name_of_body(*body.outer()) + name.substr(0, name.rfind('/') + 1);
-  bodies_.emplace_back(body.tag(), name);
+  const std::string name = name_of_body(*body.outer()) + next_scope(*body.outer(), scope_of(body.function_name())) + "/";
+  bodies_.emplace_back(key, name);
   return name;
+}
+
+// The scope of the outermost graph that a layer's scope in a body stands for: one that nobody else has.
+std::string Model::path_outside(const Graph& body, const std::string& path) {
+  const std::string full = name_of_body(body) + path;
+  if (path.empty()) return full;
+  const std::pair<uint32_t, std::string> key{body.tag(), path};
+  for (const auto& [from, name] : bodies_) {
+    if (from == key) return name;
+  }
+  const NameScope root(*graph_, "");
+  bodies_.emplace_back(key, next_scope(*graph_, full.substr(0, full.size() - 1)) + "/");
+  return bodies_.back().second;
 }
 
 Result<NamedVariable> Model::variable_outside(const VariableSpec& given) {
   Model& model = outermost();
   VariableSpec spec = given;
   std::string name(given.name);
-  if (!given.absolute) name = model.name_of_body(*graph_) + graph_->unique_name(name);
+  if (!given.absolute) {
+    name = graph_->unique_name(name);
+    const size_t last = name.rfind('/') + 1;
+    name = model.path_outside(*graph_, name.substr(0, last)) + name.substr(last);
+  }
   spec.name = name;
   const NameScope root(model.graph(), "");
   DTG_ASSIGN(const NamedVariable made, model.add_variable(spec));
@@ -327,6 +364,17 @@ void Model::go_back(const Mark& mark, bool unnamed) {
   bodies_.resize(std::min(bodies_.size(), mark.bodies));
   // It would assign what is gone.
   if (init_covers_ > mark.variables) init_ = kNoNode;
+}
+
+void Model::note_switched(Value y, Value training) {
+  if (!is_inside()) {
+    switched_.push_back({y, training});
+    return;
+  }
+  if (training.valid()) return;
+  const std::string name(graph_->node(y.node()).name);
+  const std::string layer = graph_->function_name() + "/" + name.substr(0, std::min(name.size(), name.rfind('/')));
+  outermost().switched_.push_back({{}, {}, layer});
 }
 
 Status Model::follow(const NamedVariable& variable, Value target, double share) {

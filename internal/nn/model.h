@@ -150,9 +150,6 @@ class Model final : public RefCounted {
   NamedVariable here(const NamedVariable& variable) const;
   // What stands for a value in the body; the value itself where it cannot, which whoever uses it will say.
   Value here(Value value) const;
-  // Where a lookup in the variable's table belongs, which need not be where the replica computes; kNoNode in a body, whose nodes have
-  // nothing to stand beside.
-  NodeId beside(const NamedVariable& table) const { return is_inside() ? kNoNode : table.handle.node(); }
   // One whose nodes the graph has already (nn/adopt.h).
   void take_over(NamedVariable variable);
   // In order of creation: the weights, then what optimizers added.
@@ -172,14 +169,13 @@ class Model final : public RefCounted {
   Status follow(const NamedVariable& variable, Value target, double share);
   std::span<const Following> following() const { return following_; }
   // A layer that does in training what it does not elsewhere (dropout, moving statistics), and the switch that tells it; invalid: it
-  // takes everything for training. Nothing of it is known of what lies in bodies.
+  // takes everything for training.
   struct Switched {
-    Value y;
+    Value y;  // invalid: one in the body of a function, of which only is known that nothing switches it off
     Value training;
+    std::string in_body = {};  // its name
   };
-  void note_switched(Value y, Value training) {
-    if (!is_inside()) switched_.push_back({y, training});
-  }
+  void note_switched(Value y, Value training);
   std::span<const Switched> switched() const { return switched_; }
   // Where the model stands, and going back there after a layer failed half-way; the nodes that it added stay in the graph, unused.
   struct Mark {
@@ -211,6 +207,7 @@ class Model final : public RefCounted {
   };
   Result<NamedVariable> variable_outside(const VariableSpec& spec);
   std::string name_of_body(const Graph& body);
+  std::string path_outside(const Graph& body, const std::string& path);
   Result<NamedVariable> shared_variable(const VariableSpec& spec);
   uint64_t stream_of(const WholePart& part) const;
   Result<std::vector<Place>> places_of(VariableSpec& spec, uint32_t* strategy);
@@ -218,8 +215,9 @@ class Model final : public RefCounted {
   Result<Value> add_handle(const VariableSpec& spec, const std::string& name, const Place& place);
   const Ref<Graph> graph_;
   const uint64_t seed_;
-  std::vector<std::pair<uint32_t, std::string>> bodies_;  // what variables that bodies ask for begin with, by the body's tag
-  Ref<Model> around_;                                     // set before anybody else sees it; null: it is the outermost
+  // Scopes that stand for those of bodies, by the body's tag and the scope's name there: its variables are called so.
+  std::vector<std::pair<std::pair<uint32_t, std::string>, std::string>> bodies_;
+  Ref<Model> around_;  // set before anybody else sees it; null: it is the outermost
   std::vector<NamedVariable> variables_;
   uint64_t streams_ = 0;
   size_t global_step_ = SIZE_MAX;  // index in variables_

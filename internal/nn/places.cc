@@ -66,7 +66,7 @@ Result<Value> position_embedding(Model& model, Value x, const PositionLayer& lay
         variable_of(
             model, layer.weights_of,
             {.name = "embeddings", .dtype = b.info(x).dtype, .shape = Shape::of({layer.longest, width}), .initializer = layer.table}));
-    rows = b.op("ResourceGather", {table.handle, places_of(b, x, layer.start)}, {{"dtype", table.dtype}});
+    rows = look_up(model, b, table, places_of(b, x, layer.start));
   } else {
     rows = sines(b, x, width, layer);
   }
@@ -138,12 +138,7 @@ Result<Value> embedding_bag(Model& model, Value ids, const EmbeddingBagLayer& la
   DTG_ASSIGN(const NamedVariable table,
              variable_of(model, layer.weights_of, {.name = "embeddings", .shape = shape, .initializer = layer.table}));
   Bags bags(b, ids, layer);
-  Value rows;
-  {
-    // A replica's device is not always that of the table it shares with others.
-    const ColocationScope beside(model.graph(), table.strategy == 0 ? kNoNode : model.beside(table));
-    rows = b.op("ResourceGather", {table.handle, bags.of(ids)}, {{"dtype", table.dtype}});
-  }
+  const Value rows = look_up(model, b, table, bags.of(ids));
   const Value one = b.scalar(DType::f32, 1);
   const Value weights = b.op(
       "ExpandDims", {layer.weights.valid() ? bags.of(layer.weights) : b.op("OnesLike", {b.cast(bags.of(ids), DType::f32)}), b.integer(1)});

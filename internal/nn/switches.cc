@@ -5,6 +5,8 @@
 #include <array>
 #include <vector>
 
+#include "graph/function.h"
+
 namespace dtg {
 namespace {
 
@@ -35,11 +37,21 @@ std::string names_of(const Model& model, std::span<const Value> wanted, Fn&& spe
   if (model.switched().empty()) return {};
   const Graph& graph = model.graph();
   const std::vector<bool> needed = needed_by(graph, wanted);
+  const auto is_wanted = [&](const Model::Switched& layer) {
+    if (layer.y.valid()) return bool(needed[layer.y.node()]);
+    // Of those in bodies it is enough that bodies are called.
+    for (NodeId id = 0; id < needed.size(); ++id) {
+      if (needed[id] && calls_functions(graph.node(id))) return true;
+    }
+    return false;
+  };
   std::string names;
   for (const Model::Switched& layer : model.switched()) {
-    if (!needed[layer.y.node()] || !speaks(layer.training) || names.size() > kLongest) continue;
-    const std::string_view name = graph.node(layer.y.node()).name;
-    names += (names.empty() ? "\"" : ", \"") + std::string(name.substr(0, std::min(name.size(), name.rfind('/')))) + "\"";
+    if (!is_wanted(layer) || !speaks(layer.training) || names.size() > kLongest) continue;
+    std::string name = layer.in_body;
+    if (layer.y.valid()) name = graph.node(layer.y.node()).name;
+    if (layer.y.valid()) name = name.substr(0, std::min(name.size(), name.rfind('/')));
+    names += (names.empty() ? "\"" : ", \"") + name + "\"";
   }
   return names;
 }

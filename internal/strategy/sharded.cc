@@ -114,10 +114,7 @@ Result<Value> sharded_lookup(Model& model, const ShardedVariable& variable, Valu
   }
   Build build(model.graph());
   const NameScope scope(model.graph(), "embedding_lookup");
-  const auto gather = [&](const NamedVariable& shard, Value rows) {
-    const ColocationScope beside(model.graph(), model.beside(shard));
-    return build.op("ResourceGather", {shard.handle, rows}, {{"dtype", shard.dtype}});
-  };
+  const auto gather = [&](const NamedVariable& shard, Value rows) { return look_up(model, build, model.here(shard), rows); };
   const auto count = static_cast<int64_t>(variable.shards.size());
   const PartialShape of_ids = build.info(ids).shape;
   Value made;

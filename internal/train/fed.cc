@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "data/csv.h"
+#include "graph/function.h"
 #include "session/first_ill.h"
 #include "train/finite.h"
 #include "train/trainer.h"
@@ -101,14 +102,22 @@ Status Trainer::check_element(std::span<const Tensor> element, const char* what)
   return {};
 }
 
-// As TensorFlow's on a CPU the maximum of a window is that of its numbers, and so is the loss, while gradients are not.
-bool Trainer::hides_nan() const {
-  const Graph& graph = model_->graph();
+namespace {
+
+bool has_max_pool(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
-    if (graph.node(id).op->name().starts_with("MaxPool")) return true;
+    const Node& node = graph.node(id);
+    bool has = node.op->name().starts_with("MaxPool");
+    for_each_function(node, [&](const Function& function) { has = has || has_max_pool(function.graph()); });
+    if (has) return true;
   }
   return false;
 }
+
+}  // namespace
+
+// As TensorFlow's on a CPU the maximum of a window is that of its numbers, and so is the loss, while gradients are not.
+bool Trainer::hides_nan() const { return has_max_pool(model_->graph()); }
 
 Status Trainer::check_fed_numbers(std::span<const Tensor> element) const {
   for (size_t i = 0; i < element.size(); ++i) {

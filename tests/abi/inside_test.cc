@@ -271,6 +271,88 @@ TEST_F(Inside, FunctionsOfOneNameDoNotShareNames) {
   EXPECT_EQ(dtg_model_variable_count(model), 12u);
 }
 
+// Functions, layers in them and layers outside may have names that come to the same.
+TEST_F(Inside, NamesOfBodiesAndOfLayersOutsideDoNotMeet) {
+  const auto cell = [&](const char* function, const char* layer) {
+    loop(function, 1, {x}, [&](dtg_model* inside, dtg_graph*, dtg_value* values) { values[0] = dense(inside, values[0], nullptr, layer); });
+  };
+  cell("a", nullptr);
+  (void)dense(model, x, nullptr, "a/dense");
+  cell("a", "b/dense");
+  cell("a/b", nullptr);
+  cell("my étape/", "c");
+  std::vector<std::string> names;
+  for (size_t i = 0; i < dtg_model_variable_count(model); i += 2) {
+    dtg_variable variable = DTG_VARIABLE_INIT;
+    OK(dtg_model_variable(model, i, &variable));
+    names.emplace_back(variable.name, variable.name_len);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"a/dense/kernel", "a/dense_1/kernel", "a_1/b/dense/kernel", "a/b/dense/kernel",
+                                             "my___tape/c/kernel"}));
+}
+
+// What fails in a body in a body leaves no name in the one around it either.
+TEST_F(Inside, WhatFailsInANestedBodyLeavesNoNames) {
+  loop("outer", 1, {x}, [&](dtg_model* inside, dtg_graph* body, dtg_value* values) {
+    for (const int64_t units : {int64_t{-1}, kWidth}) {
+      dtg_graph* inner = nullptr;
+      dtg_model* innermost = nullptr;
+      dtg_value made{};
+      dtg_dense layer = DTG_DENSE_INIT;
+      layer.units = units;
+      OK(dtg_function_begin(body, "then", DTG_STRLEN, &inner));
+      OK(dtg_model_inside(inside, inner, &innermost));
+      dtg_batch_norm norm = DTG_BATCH_NORM_INIT;
+      if (units < 0) refused(dtg_nn_batch_norm(innermost, values[0], &norm, &made), DTG_UNIMPLEMENTED, "dtg_nn_batch_norm");
+      else OK(dtg_nn_dense(innermost, values[0], &layer, &made));
+      dtg_model_release(innermost);
+      dtg_graph_release(inner);
+    }
+  });
+  dtg_variable variable = DTG_VARIABLE_INIT;
+  OK(dtg_model_find_variable(model, "outer/then/dense/kernel", DTG_STRLEN, &variable));
+}
+
+// Tables stand anywhere and are read by the body; ids may be from around; a frozen export has them.
+TEST_F(Inside, TablesAreLookedUpInBodies) {
+  const int64_t three[] = {3};
+  const int32_t numbers_of[] = {2, 0, 1};
+  dtg_value ids{}, outside{};
+  OK(dtg_const_of(graph, DTG_I32, three, 1, numbers_of, sizeof numbers_of, &ids));
+  dtg_embedding layer = DTG_EMBEDDING_INIT;
+  layer.rows = 3;
+  layer.width = kWidth;
+  OK(dtg_graph_push_device(graph, "/device:EMU:0", DTG_STRLEN));
+  OK(dtg_nn_embedding(model, ids, &layer, &outside));
+  OK(dtg_graph_pop_device(graph));
+  layer.name = "cut";
+  dtg_value cut{};
+  dtg_partitioner two = DTG_PARTITIONER_INIT;
+  two.num_shards = 2;
+  OK(dtg_nn_sharded_embedding(model, ids, &layer, &two, &cut));
+  layer.name = nullptr;
+  const std::vector<dtg_value> looped = loop("round", 2, {x}, [&](dtg_model* inside, dtg_graph* body, dtg_value* values) {
+    dtg_value rows{}, again{};
+    layer.weights_of = "embedding";
+    OK(dtg_nn_embedding(inside, ids, &layer, &rows));
+    layer.weights_of = "cut";
+    OK(dtg_nn_sharded_embedding(inside, ids, &layer, &two, &again));
+    OK(dtg_add2(body, "AddV2", values[0], rows, &values[0]));
+    OK(dtg_add2(body, "AddV2", values[0], again, &values[0]));
+    dtg_optimizer sgd = DTG_OPTIMIZER_INIT;
+    refused(dtg_nn_apply_gradients(inside, &sgd, nullptr, nullptr, 0, &again), DTG_FAILED_PRECONDITION, "dtg_nn_apply_gradients");
+  });
+  dtg_value init{};
+  dtg_session_options emulated = DTG_SESSION_OPTIONS_INIT;
+  emulated.emu_devices = 1;
+  OK(dtg_model_init(model, &init));
+  OK(dtg_session_connect(nullptr, "local", DTG_STRLEN, graph, &emulated, &session));
+  OK(dtg_run_target(session, init));
+  const auto found = run({outside, cut, looped[0]});
+  const std::vector<float> given = numbers(3 * kWidth);
+  for (size_t i = 0; i < given.size(); ++i) EXPECT_NEAR(found[2][i], given[i] + 2 * (found[0][i] + found[1][i]), 1e-6) << i;
+}
+
 TEST_F(Inside, BatchNormalizationOfABodyDoesNotTrain) {
   dtg_batch_norm norm = DTG_BATCH_NORM_INIT;
   dtg_value never{}, y{};
