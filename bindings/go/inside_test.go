@@ -112,7 +112,7 @@ func TestMisuseOfInside(t *testing.T) {
 		"a graph that is no body": {func(m *dtg.Model, _ *dtg.Graph) *dtg.Model { return m.Inside(m.Graph()) }, dtg.InvalidArgument,
 			"the graph is no body"},
 		"the body that it is in": {func(m *dtg.Model, b *dtg.Graph) *dtg.Model { return m.Inside(b).Inside(b) }, dtg.InvalidArgument,
-			"the graph is no body"},
+			"inside of that body already"},
 		"training": {func(m *dtg.Model, b *dtg.Graph) *dtg.Model {
 			in := m.Inside(b)
 			in.Minimize(b.ConstF32(1), dtg.Optimizer{})

@@ -162,7 +162,7 @@ class InsideTest {
       }).close();
       graph.function("twice", List.of(), (body, v) -> {
         try (Model inside = model.inside(body)) {
-          World.fails(invalid, () -> inside.inside(body), "no body");
+          World.fails(invalid, () -> inside.inside(body), "inside of that body already");
           World.fails(invalid, () -> inside.inside(null), "body is null");
         }
         return List.of(body.constant(1f));
