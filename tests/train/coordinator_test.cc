@@ -501,6 +501,7 @@ TEST_F(Coordinated, WhatIsClosedEnds) {
 TEST_F(Coordinated, IsClosedWhileClosuresBegin) {
   start_all();
   connect();
+  coordinator_->close();
   for (int i = 0; i < 150; ++i) {
     coordinator_ = Coordinator::create(session_, {}).take();
     const Ref<RemoteClosure> count = counting();
