@@ -22,6 +22,14 @@ func looping(m *dtg.Model, count int32, x dtg.Value, weightsOf string) dtg.Value
 	})[1]
 }
 
+// begun is a session in which the model's variables have their first values.
+func begun(t *testing.T, m *dtg.Model) *dtg.Session {
+	init := m.Init()
+	s := connect(t, m.Graph())
+	want(t, s.Run(background, dtg.Target(init)))
+	return s
+}
+
 func TestALoopUsesALayerThatWasMadeOutside(t *testing.T) {
 	leaves(t)
 	g := graph(t)
@@ -34,9 +42,7 @@ func TestALoopUsesALayerThatWasMadeOutside(t *testing.T) {
 	count := model.VariableCount()
 	looped := looping(model, 5, x, "dense")
 	equal(t, []int{model.VariableCount()}, []int{count})
-	init := model.Init()
-	s := connect(t, g)
-	want(t, s.Run(background, dtg.Target(init)))
+	s := begun(t, model)
 	var unrolled, found []float32
 	want(t, s.Run(background, dtg.FetchSlice(y, &unrolled), dtg.FetchSlice(looped, &found)))
 	equal(t, found, unrolled)
@@ -62,9 +68,7 @@ func TestALayerOfABodyLearns(t *testing.T) {
 	}
 	loss := model.MeanSquaredError(g.ZerosLike(x), looped)
 	training := model.Minimize(loss, dtg.Optimizer{Rate: 0.5})
-	init := model.Init()
-	s := connect(t, g)
-	want(t, s.Run(background, dtg.Target(init)))
+	s := begun(t, model)
 	var before, after float32
 	var unrolled, found, old, trained []float32
 	want(t, s.Run(background, dtg.FetchSlice(y, &unrolled), dtg.FetchSlice(looped, &found), dtg.Fetch(loss, &before), dtg.FetchSlice(kernel.Read, &old)))
@@ -90,9 +94,7 @@ func TestInsideOfABodyInABody(t *testing.T) {
 			return values{again(model.Inside(b).Inside(c), v[0], "dense")}
 		}, func(*dtg.Graph) []dtg.Value { return v })
 	})[1]
-	init := model.Init()
-	s := connect(t, g)
-	want(t, s.Run(background, dtg.Target(init)))
+	s := begun(t, model)
 	var beside, found []float32
 	want(t, s.Run(background, dtg.FetchSlice(y, &beside), dtg.FetchSlice(nested, &found)))
 	equal(t, found, beside)
@@ -181,8 +183,6 @@ func TestInsideOfABodyThatWasEnded(t *testing.T) {
 	equal(t, []int{model.VariableCount(), kept.VariableCount()}, []int{count, 0})
 	want(t, dtg.Close(kept))
 	out := g.Call(f)
-	init := model.Init()
-	s := connect(t, g)
-	want(t, s.Run(background, dtg.Target(init)))
+	s := begun(t, model)
 	want(t, s.Run(background, dtg.Target(out...)))
 }

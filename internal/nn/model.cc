@@ -66,6 +66,14 @@ std::string scope_of(const std::string& function) {
   return scope.empty() ? "function" : scope;
 }
 
+using BodyScope = std::pair<uint32_t, std::string>;  // the body's tag, and the scope's name there
+
+// What stands for it already; null: nothing.
+const std::string* scope_for(std::span<const std::pair<BodyScope, std::string>> scopes, const BodyScope& wanted) {
+  const auto at = std::ranges::find(scopes, wanted, &std::pair<BodyScope, std::string>::first);
+  return at == scopes.end() ? nullptr : &at->second;
+}
+
 // The scope of this name that comes next.
 std::string next_scope(Graph& graph, const std::string& name) {
   const NameScope scope(graph, name);
@@ -78,10 +86,8 @@ std::string next_scope(Graph& graph, const std::string& name) {
 // As a scope of its own among those that are open around the body, so that two functions of one name do not share it.
 std::string Model::name_of_body(const Graph& body) {
   if (&body == graph_.get() || !body.outer()) return {};
-  const std::pair<uint32_t, std::string> key{body.tag(), ""};
-  for (const auto& [from, name] : bodies_) {
-    if (from == key) return name;
-  }
+  const BodyScope key{body.tag(), ""};
+  if (const std::string* const known = scope_for(bodies_, key)) return *known;
   const std::string name = name_of_body(*body.outer()) + next_scope(*body.outer(), scope_of(body.function_name())) + "/";
   bodies_.emplace_back(key, name);
   return name;
@@ -91,10 +97,8 @@ std::string Model::name_of_body(const Graph& body) {
 std::string Model::path_outside(const Graph& body, const std::string& path) {
   const std::string full = name_of_body(body) + path;
   if (path.empty()) return full;
-  const std::pair<uint32_t, std::string> key{body.tag(), path};
-  for (const auto& [from, name] : bodies_) {
-    if (from == key) return name;
-  }
+  const BodyScope key{body.tag(), path};
+  if (const std::string* const known = scope_for(bodies_, key)) return *known;
   const NameScope root(*graph_, "");
   bodies_.emplace_back(key, next_scope(*graph_, full.substr(0, full.size() - 1)) + "/");
   return bodies_.back().second;
