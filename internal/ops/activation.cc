@@ -176,8 +176,9 @@ Status leaky_run(RunContext& c) {
   c.pool().parallel_for((args.count + kLeakyShard - 1) / kLeakyShard, [&](int64_t shard) {
     const int64_t end = std::min(args.count, (shard + 1) * kLeakyShard);
     for (int64_t i = shard * kLeakyShard; i < end; ++i) {
-      const C value = static_cast<C>(x[i]);
-      y[i] = static_cast<C>(decides[i]) > 0 ? T(value) : T(alpha * value);
+      // A factor rather than a branch, which is guessed wrong on data that is not sorted.
+      const C slopes[2] = {alpha, C(1)};
+      y[i] = T(static_cast<C>(x[i]) * slopes[static_cast<C>(decides[i]) > 0]);
     }
   });
   return {};

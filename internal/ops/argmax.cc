@@ -74,10 +74,44 @@ void write_places(const int64_t* places, int64_t count, void* out, int64_t at, D
   }
 }
 
+// One row that lies in one piece: the extreme first, of sixteen places side by side, then the first place that has it.
+template <class T, bool kMax>
+int64_t search_row(const T* in, int64_t n) {
+  using C = Ordered<T>;
+  constexpr int64_t kSide = 16;
+  const auto better = [](C a, C b) { return kMax ? (a > b ? a : b) : (a < b ? a : b); };
+  C best[kSide];
+  std::fill_n(best, kSide, worst<C, kMax>());
+  const int64_t whole = n / kSide * kSide;
+  look_in_stretches(0, whole, 1, kSide, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; i += kSide) {
+      for (int64_t j = 0; j < kSide; ++j) best[j] = better(static_cast<C>(in[i + j]), best[j]);
+    }
+  });
+  C most = worst<C, kMax>();
+  for (const C value : best) most = better(value, most);
+  for (int64_t i = whole; i < n; ++i) most = better(static_cast<C>(in[i]), most);
+  if (most == worst<C, kMax>()) return 0;
+  int64_t at = whole;
+  look_in_stretches(0, whole, 1, kSide, [&](int64_t from, int64_t to) {
+    for (; at == whole && from < to; from += kSide) {
+      int found = 0;
+      for (int64_t j = 0; j < kSide; ++j) found |= static_cast<C>(in[from + j]) == most;
+      if (found) at = from;
+    }
+  });
+  while (static_cast<C>(in[at]) != most) ++at;
+  return at;
+}
+
 template <class T, bool kMax>
 void search(const Extent& extent, int64_t a, const void* in_data, void* out, DType index) {
   using C = Ordered<T>;
   const T* in = static_cast<const T*>(in_data) + a * extent.r * extent.b;
+  if (extent.b == 1) {
+    const int64_t place = search_row<T, kMax>(in, extent.r);
+    return write_places(&place, 1, out, a, index);
+  }
   for (int64_t from = 0; from < extent.b; from += kColumns) {
     const int64_t width = std::min(kColumns, extent.b - from);
     C best[kColumns];

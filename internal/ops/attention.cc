@@ -175,15 +175,14 @@ void multiply(T* c, const T* a, const T* b, int64_t m, int64_t n, int64_t k, boo
     if (m == 0 || n == 0) return;
     cpu::gemm_run_alone(cpu::gemm_plan(m, n, k, ta, tb, false), a, b, nullptr, false, c, workspace);
   } else {
-    cpu::plain_gemm<T, T>(m, n, k, ta, tb, a, b, c, 0, m);
+    cpu::rows_gemm<T, T>(m, n, k, ta, tb, a, b, c, 0, m);
   }
 }
 
 template <class T>
 void softmax(T* row, int64_t n) {
   if constexpr (std::is_same_v<T, float>) {
-    float largest;
-    cpu::scale_row(row, n, 1.0f / cpu::exp_row(row, row, n, &largest));
+    cpu::softmax_row(row, row, n);
   } else {
     const T largest = *std::max_element(row, row + n);
     T sum = 0;

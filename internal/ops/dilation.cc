@@ -192,8 +192,8 @@ Status filter_grad_run(RunContext& c) {
   return {};
 }
 
-template <SyncFn kRun>
-Status dilation_prepare(PrepareContext& c) {
+// Once for all types, as each would be a copy of it.
+Status prepare_dilation(PrepareContext& c, SyncFn run) {
   auto& a = *c.args<DilationArgs>();
   DTG_ASSIGN(a.window, dilation_window(c.node()));
   const Shape &image = c.input(0).shape, &filter = c.input(1).shape;
@@ -204,7 +204,12 @@ Status dilation_prepare(PrepareContext& c) {
   a.out_height = y.out, a.out_width = x.out, a.top = y.before, a.left = x.before;
   const double work = static_cast<double>(a.batch * a.out_height * a.out_width * a.channels) * static_cast<double>(filter.count(0, 2));
   a.shards = std::clamp<int64_t>(static_cast<int64_t>(std::min(work / 65536, 16.0)), 1, std::clamp<int64_t>(a.batch * a.out_height, 1, 16));
-  return c.sync(kRun);
+  return c.sync(run);
+}
+
+template <SyncFn kRun>
+Status dilation_prepare(PrepareContext& c) {
+  return prepare_dilation(c, kRun);
 }
 
 template <class T>

@@ -172,8 +172,8 @@ void multiply(RunContext& c, const EinsumArgs& a, const T* x, const T* y, T* to)
   c.pool().parallel_for(shards, [&](int64_t s) {
     for (int64_t row = rows * s / shards, end = rows * (s + 1) / shards; row < end;) {
       const int64_t i = row / a.m, from = row % a.m, until = std::min(a.m, from + end - row);
-      cpu::plain_gemm<T, EinsumSum<T>>(a.m, a.n, a.k, a.in[0].transposed, a.in[1].transposed, x + i * a.m * a.k, y + i * a.k * a.n,
-                                       to + i * a.m * a.n, from, until);
+      cpu::rows_gemm<T, EinsumSum<T>>(a.m, a.n, a.k, a.in[0].transposed, a.in[1].transposed, x + i * a.m * a.k, y + i * a.k * a.n,
+                                      to + i * a.m * a.n, from, until);
       row += until - from;
     }
   });
@@ -320,8 +320,8 @@ void plan_workspace(PrepareContext& c, EinsumArgs& a) {
   c.workspace(all);
 }
 
-template <class T>
-Status einsum_prepare(PrepareContext& c) {
+// Once for all types, of `size` bytes, as each would be a copy of it.
+Status prepare_einsum(PrepareContext& c, int64_t size, SyncFn run) {
   auto* a = c.args<EinsumArgs>();
   DTG_ASSIGN(const Equation equation, parse_equation(c.attr<std::string>("equation"), c.num_inputs()));
   std::vector<PartialShape> inputs;
@@ -330,7 +330,7 @@ Status einsum_prepare(PrepareContext& c) {
   if (!resolved.ok()) return c.error("%s", resolved.status().message().c_str());
   const EinsumShapes& shapes = resolved.value();
   a->operands = c.num_inputs();
-  a->size = sizeof(T);
+  a->size = size;
   a->out_count = c.output(0).shape.count();
   std::vector<int> contracted;
   for (const EinsumLabel& label : shapes.labels) {
@@ -353,7 +353,12 @@ Status einsum_prepare(PrepareContext& c) {
   }
   plan_output(*a, shapes, c.output(0).shape, result);
   plan_workspace(c, *a);
-  return c.sync(einsum_run<T>);
+  return c.sync(run);
+}
+
+template <class T>
+Status einsum_prepare(PrepareContext& c) {
+  return prepare_einsum(c, sizeof(T), einsum_run<T>);
 }
 
 template <class... T>

@@ -187,8 +187,8 @@ Status plain_run(RunContext& c) {
     const int64_t end = rows * (shard + 1) / a.shards;
     while (row < end) {
       const int64_t i = row / a.m, from = row % a.m, to = std::min(a.m, from + end - row);
-      cpu::plain_gemm<T, SumOf<T>>(a.m, a.n, a.k, a.ta, a.tb, c.in<T>(0) + a.x_offsets[i], c.in<T>(1) + a.y_offsets[i],
-                                   c.out<T>(0) + i * a.m * a.n, from, to);
+      cpu::rows_gemm<T, SumOf<T>>(a.m, a.n, a.k, a.ta, a.tb, c.in<T>(0) + a.x_offsets[i], c.in<T>(1) + a.y_offsets[i],
+                                  c.out<T>(0) + i * a.m * a.n, from, to);
       row += to - from;
     }
   });

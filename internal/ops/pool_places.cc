@@ -109,16 +109,21 @@ Result<PoolArgs> args_now(RunContext& c, const PoolV2Args& a, Shape* pooled) {
   return args;
 }
 
-template <class T, Way kWay>
-Status v2_run(RunContext& c) {
-  const auto& a = c.args<PoolV2Args>();
+// What comes before the loops, once for all types: the window, whether the images fit it, and the output's memory.
+Result<char*> begin_v2(RunContext& c, const PoolV2Args& a, Way way, PoolArgs* args) {
   Shape pooled;
-  DTG_ASSIGN(const PoolArgs args, args_now(c, a, &pooled));
-  if (kWay != Way::forward && (!(a.other == pooled) || !(a.grad == (kWay == Way::gradient ? pooled : a.image)))) {
+  DTG_ASSIGN(*args, args_now(c, a, &pooled));
+  if (way != Way::forward && (!(a.other == pooled) || !(a.grad == (way == Way::gradient ? pooled : a.image)))) {
     return c.error("images of shape %s pool to %s, but orig_output is %s and grad %s", a.image.text().c_str(), pooled.text().c_str(),
                    a.other.text().c_str(), a.grad.text().c_str());
   }
-  DTG_ASSIGN(char* memory, a.out.memory(c, kWay == Way::gradient ? a.image : pooled));
+  return a.out.memory(c, way == Way::gradient ? a.image : pooled);
+}
+
+template <class T, Way kWay>
+Status v2_run(RunContext& c) {
+  PoolArgs args;
+  DTG_ASSIGN(char* memory, begin_v2(c, c.args<PoolV2Args>(), kWay, &args));
   T* out = reinterpret_cast<T*>(memory);
   if constexpr (kWay == Way::forward) (args.group > 1 ? max_channels<T> : max_rows<T>)(c.pool(), args, c.in<T>(0), out);
   if constexpr (kWay == Way::gradient) max_grad_images(c.pool(), args, c.in<T>(0), c.in<T>(2), out);
@@ -126,12 +131,11 @@ Status v2_run(RunContext& c) {
   return {};
 }
 
-template <class T, Way kWay>
-Status v2_prepare(PrepareContext& c) {
+Status prepare_v2(PrepareContext& c, Way way, SyncFn run) {
   auto& a = *c.args<PoolV2Args>();
-  const int sizes = kWay == Way::forward ? 1 : 3;
+  const int sizes = way == Way::forward ? 1 : 3;
   a.image = c.input(0).shape;
-  if (kWay != Way::forward) a.other = c.input(1).shape, a.grad = c.input(2).shape;
+  if (way != Way::forward) a.other = c.input(1).shape, a.grad = c.input(2).shape;
   for (int i = sizes; i < sizes + 2; ++i) {
     if (c.input(i).shape.count() != 4)
       return c.error("input %d must have 4 elements, but has shape %s", i, c.input(i).shape.text().c_str());
@@ -139,7 +143,11 @@ Status v2_prepare(PrepareContext& c) {
   DTG_TRY(a.ksize.prepare(c, sizes));
   DTG_TRY(a.strides.prepare(c, sizes + 1));
   a.out.prepare(c, 0);
-  return c.sync(v2_run<T, kWay>);
+  return c.sync(run);
+}
+template <class T, Way kWay>
+Status v2_prepare(PrepareContext& c) {
+  return prepare_v2(c, kWay, v2_run<T, kWay>);
 }
 
 // ---- WithArgmax ----------------------------------------------------------------------------------------------
@@ -263,8 +271,7 @@ Status take_run(RunContext& c) {
   return {};
 }
 
-template <SyncFn kInt, SyncFn kLong>
-Status places_prepare(PrepareContext& c) {
+Status prepare_places(PrepareContext& c, SyncFn ints_run, SyncFn longs_run) {
   auto& a = *c.args<PlaceArgs>();
   DTG_ASSIGN(const Window w, window_of(c.node()));
   DTG_TRY(set_pool(c.node(), w, a.pool, c.input(0).shape));
@@ -276,7 +283,12 @@ Status places_prepare(PrepareContext& c) {
     return c.error("the places of an image of %lld elements do not fit into 32 bits; Targmax must be int64",
                    static_cast<long long>(a.image));
   }
-  return c.sync(longs ? kLong : kInt);
+  return c.sync(longs ? longs_run : ints_run);
+}
+
+template <SyncFn kInt, SyncFn kLong>
+Status places_prepare(PrepareContext& c) {
+  return prepare_places(c, kInt, kLong);
 }
 
 // ---- definitions ---------------------------------------------------------------------------------------------

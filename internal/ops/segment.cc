@@ -253,8 +253,7 @@ Status unsorted_segment_run(RunContext& c) {
   return {};
 }
 
-template <class T, class Fold>
-Status unsorted_segment_prepare(PrepareContext& c) {
+Status prepare_unsorted(PrepareContext& c, SyncFn run) {
   auto* a = c.args<SegmentArgs>();
   a->data = c.input(0).shape;
   a->ids_rank = c.input(1).shape.rank();
@@ -263,7 +262,12 @@ Status unsorted_segment_prepare(PrepareContext& c) {
   a->wide = c.input(1).dtype == DType::i64;
   DTG_TRY(a->segments.prepare(c, 2));
   a->out.prepare(c, 0);
-  return c.sync(unsorted_segment_run<T, Fold>);
+  return c.sync(run);
+}
+
+template <class T, class Fold>
+Status unsorted_segment_prepare(PrepareContext& c) {
+  return prepare_unsorted(c, unsorted_segment_run<T, Fold>);
 }
 
 // How many segments sorted ids make; an error where they are negative or fall.

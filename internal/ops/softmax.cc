@@ -48,31 +48,15 @@ Row<typename RowMath<T>::Wide> row_sum(const T* x, int64_t n) {
 
 template <class T>
 void softmax_row(const T* x, T* y, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
-    float largest;
-    const float sum = cpu::exp_row(x, y, n, &largest);
-    cpu::scale_row(y, n, 1.0f / sum);
-  } else {
-    using Wide = typename RowMath<T>::Wide;
-    const auto row = row_sum(x, n);
-    in_stretches(n, [&](int64_t i) { y[i] = static_cast<T>(std::exp(static_cast<Wide>(x[i]) - row.largest) / row.sum); });
-  }
+  using Wide = typename RowMath<T>::Wide;
+  const auto row = row_sum(x, n);
+  in_stretches(n, [&](int64_t i) { y[i] = static_cast<T>(std::exp(static_cast<Wide>(x[i]) - row.largest) / row.sum); });
 }
 
 template <class T>
 void log_softmax_row(const T* x, T* y, int64_t n) {
   using Wide = typename RowMath<T>::Wide;
-  Row<Wide> row;
-  if constexpr (std::is_same_v<T, float>) {
-    // The exponentials land in y only to be summed; x may be y, so the sum comes from the plain loop then.
-    if (x != y) {
-      row.sum = cpu::exp_row(x, y, n, &row.largest);
-    } else {
-      row = row_sum(x, n);
-    }
-  } else {
-    row = row_sum(x, n);
-  }
+  const auto row = row_sum(x, n);
   const Wide log_sum = std::log(row.sum);
   in_stretches(n, [&](int64_t i) { y[i] = static_cast<T>(static_cast<Wide>(x[i]) - row.largest - log_sum); });
 }
@@ -81,10 +65,8 @@ void log_softmax_row(const T* x, T* y, int64_t n) {
 template <class T>
 Row<typename RowMath<T>::Wide> probabilities(const T* x, T* backprop, int64_t n) {
   if constexpr (std::is_same_v<T, float>) {
-    Row<float> row;
-    row.sum = cpu::exp_row(x, backprop, n, &row.largest);
-    cpu::scale_row(backprop, n, 1.0f / row.sum);
-    return row;
+    const cpu::RowSum row = cpu::softmax_row(x, backprop, n);
+    return {row.largest, row.sum};
   } else {
     using Wide = typename RowMath<T>::Wide;
     const auto row = row_sum(x, n);
@@ -211,7 +193,15 @@ Status softmax_run(RunContext& c) {
   const T* x = c.in<T>(0);
   T* y = c.out<T>(0);
   if (a.classes == 0) return {};
-  for_rows(c, a, [&](int64_t row) { (kLog ? log_softmax_row<T> : softmax_row<T>)(x + row * a.classes, y + row * a.classes, a.classes); });
+  if constexpr (std::is_same_v<T, float>) {
+    c.pool().parallel_for(a.shards, [&](int64_t shard) {
+      look_in_stretches(a.rows * shard / a.shards, a.rows * (shard + 1) / a.shards, 10 + 4 * a.classes, 1, [&](int64_t from, int64_t to) {
+        (kLog ? cpu::log_softmax_rows : cpu::softmax_rows)(x + from * a.classes, y + from * a.classes, to - from, a.classes);
+      });
+    });
+  } else {
+    for_rows(c, a, [&](int64_t row) { (kLog ? log_softmax_row<T> : softmax_row<T>)(x + row * a.classes, y + row * a.classes, a.classes); });
+  }
   return {};
 }
 
@@ -280,8 +270,8 @@ Status sparse_xent_run(RunContext& c) {
 template <class T, bool kLog>
 Status softmax_prepare(PrepareContext& c) {
   set_rows(*c.args<RowsArgs>(), c.input(0).shape);
-  // In place only where one pass reads ahead of what it writes.
-  if (std::is_same_v<T, float> && !kLog) c.may_overwrite(0, 0);
+  // In place only where a row is read before it is written.
+  if (std::is_same_v<T, float>) c.may_overwrite(0, 0);
   return c.sync(softmax_run<T, kLog>);
 }
 

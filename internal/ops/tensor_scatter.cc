@@ -127,8 +127,8 @@ Status tensor_scatter_run(RunContext& c) {
   return {};
 }
 
-template <class T, class Fold>
-Status tensor_scatter_prepare(PrepareContext& c) {
+// Once for all types, as each would be a copy of it.
+Status prepare_scatter(PrepareContext& c, SyncFn run) {
   auto* a = c.args<TensorScatterArgs>();
   DTG_ASSIGN(a->policy, policy_of(c));
   DTG_TRY(prepare_coordinates(c, 1, a->at));
@@ -137,7 +137,12 @@ Status tensor_scatter_prepare(PrepareContext& c) {
   const Status fits = check_updates(c.input(1).shape, c.input(2).shape, c.input(0).shape);
   if (!fits.ok()) return c.error("%s", fits.message().c_str());
   c.may_overwrite(0, 0);
-  return c.sync(tensor_scatter_run<T, Fold>);
+  return c.sync(run);
+}
+
+template <class T, class Fold>
+Status tensor_scatter_prepare(PrepareContext& c) {
+  return prepare_scatter(c, tensor_scatter_run<T, Fold>);
 }
 
 struct Wide {

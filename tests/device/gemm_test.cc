@@ -100,5 +100,34 @@ TEST(Gemm, EmptySumsAreZeroAndNaNPassesTheActivation) {
   EXPECT_TRUE(std::isnan(c[0]));
 }
 
+// Doubles: against the plain product, on every instruction set, and the same bits however the rows are cut.
+TEST(Gemm, OfDoubles) {
+  const int64_t supported = hwy::SupportedTargets();
+  for (int64_t rest = supported; rest != 0; rest &= rest - 1) {
+    hwy::SetSupportedTargetsForTest(rest & -rest);
+    for (Case s : kCases) {
+      for (int t = 0; t < 4; ++t) {
+        s.ta = (t & 1) != 0, s.tb = (t & 2) != 0;
+        const auto fa = numbers(s.m * s.k, 1), fb = numbers(s.k * s.n, 2);
+        const std::vector<double> a(fa.begin(), fa.end()), b(fb.begin(), fb.end());
+        std::vector<double> want(static_cast<size_t>(s.m * s.n)), c(want.size(), std::nan("")), cut = c;
+        plain_gemm<double, double>(s.m, s.n, s.k, s.ta, s.tb, a.data(), b.data(), want.data(), 0, s.m);
+        gemm_f64({s.m, s.n, s.k, s.ta, s.tb, a.data(), b.data(), c.data()}, 0, s.m);
+        for (int64_t row = 0; row < s.m; row += 5) {
+          gemm_f64({s.m, s.n, s.k, s.ta, s.tb, a.data(), b.data(), cut.data()}, row, std::min(s.m, row + 5));
+        }
+        for (size_t i = 0; i < want.size(); ++i)
+          ASSERT_NEAR(c[i], want[i], 1e-12 * (1 + s.k)) << s.m << "x" << s.n << "x" << s.k << " " << t;
+        ASSERT_EQ(c, cut) << s.m << "x" << s.n << "x" << s.k << " " << t;
+      }
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  double nothing[4] = {1, 2, 3, 4};
+  gemm_f64({2, 2, 0, false, true, nothing, nothing, nothing}, 0, 2);
+  EXPECT_EQ(nothing[3], 0);
+  gemm_f64({4, 0, 3, true, false, nothing, nothing, nothing}, 0, 4);
+}
+
 }  // namespace
 }  // namespace dtg::cpu

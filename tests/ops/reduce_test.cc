@@ -166,6 +166,27 @@ TEST(Reduce, ArgMaxTakesTheFirst) {
   }
 }
 
+// A row in one piece and one that lies apart answer alike, for any length and place, ties, and NaN, which is never the extreme.
+TEST(Reduce, ArgMaxOfRowsOfAnyLength) {
+  OneOp one = make_ops();
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  for (int64_t n = 1; n < 80; n += 1 + n / 20) {
+    for (int64_t at = 0; at < n; at += 1 + n / 7) {
+      std::vector<float> x(static_cast<size_t>(n));
+      for (size_t i = 0; i < x.size(); ++i) x[i] = i % 3 == 0 ? nan : i % 3 == 1 ? -inf : static_cast<float>(i % 5);
+      x[static_cast<size_t>(at)] = 9, x.back() = std::max(x.back(), at % 2 ? 9.0f : 0.0f);
+      const Tensor row = values<float>({1, n}, x), column = values<float>({n, 1}, x);
+      EXPECT_EQ(as_vector<int64_t>(one.run("ArgMax", {row, scalar(1)}).value()[0]), std::vector<int64_t>{at}) << n;
+      EXPECT_EQ(as_vector<int64_t>(one.run("ArgMax", {column, scalar(0)}).value()[0]), std::vector<int64_t>{at}) << n;
+      for (float& v : x) v = -v;
+      const Tensor turned = values<float>({n}, x);
+      EXPECT_EQ(as_vector<int64_t>(one.run("ArgMin", {turned, scalar(0)}).value()[0]), std::vector<int64_t>{at}) << n;
+    }
+  }
+  const Tensor nothing = values<float>({3}, {nan, -inf, nan});
+  EXPECT_EQ(as_vector<int64_t>(one.run("ArgMax", {nothing, scalar(0)}).value()[0]), std::vector<int64_t>{0});
+}
+
 TEST(Reduce, RunningSums) {
   OneOp one = make_ops();
   const Tensor x = values<int32_t>({4}, {1, 2, 3, 4});

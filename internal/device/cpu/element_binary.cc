@@ -140,6 +140,7 @@ DTG_ELEMENT2(ReciprocalGrad, -(a * a) * b);
 
 #define DTG_ROW(name, type, op, heavy) {ElementFn::name, dtype_of<type>, 2, loop2<type, op>, heavy}
 #define DTG_SMALL(name, op) DTG_ROW(name, Half, op, false), DTG_ROW(name, BFloat16, op, false)
+#define DTG_NO_F32(name, op) DTG_SMALL(name, op), DTG_ROW(name, double, op, true)
 #define DTG_FLOATS(name, op, heavy)                                         \
   DTG_ROW(name, Half, op, heavy), DTG_ROW(name, BFloat16, op, heavy),       \
       DTG_ROW(name, float, op, heavy), DTG_ROW(name, double, op, heavy)
@@ -155,16 +156,16 @@ constexpr ElementBlock kBlocks[] = {
     DTG_SMALL(mul, Mul), DTG_INTEGERS(mul, Mul),
     DTG_SMALL(real_div, Div),
     DTG_SMALL(div, Div), DTG_INTEGERS(div, Div),
-    DTG_FLOATS(div_no_nan, DivNoNan, false),
-    DTG_FLOATS(mul_no_nan, MulNoNan, false),
-    DTG_FLOATS(xdivy, Xdivy, false),
-    DTG_FLOATS(xlogy, Xlogy, true),
-    DTG_FLOATS(xlog1py, Xlog1py, true),
-    DTG_FLOATS(atan2, Atan2, true),
+    DTG_SMALL(div_no_nan, DivNoNan),
+    DTG_SMALL(mul_no_nan, MulNoNan),
+    DTG_SMALL(xdivy, Xdivy),
+    DTG_NO_F32(xlogy, Xlogy),
+    DTG_NO_F32(xlog1py, Xlog1py),
+    DTG_NO_F32(atan2, Atan2),
     DTG_INTEGERS(truncate_div, Div),
     DTG_FLOATS(remainder, Remainder, true), DTG_SIGNED(remainder, Remainder),
     DTG_INTEGERS(bitwise_and, BitwiseAnd), DTG_INTEGERS(bitwise_or, BitwiseOr), DTG_INTEGERS(bitwise_xor, BitwiseXor),
-    DTG_FLOATS(floor_div, FloorDiv, false), DTG_INTEGERS(floor_div, FloorDiv),
+    DTG_SMALL(floor_div, FloorDiv), DTG_INTEGERS(floor_div, FloorDiv),
     DTG_FLOATS(floor_mod, FloorMod, true), DTG_INTEGERS(floor_mod, FloorMod),
     DTG_SMALL(maximum, Maximum), DTG_INTEGERS(maximum, Maximum),
     DTG_SMALL(minimum, Minimum), DTG_INTEGERS(minimum, Minimum),
@@ -173,10 +174,10 @@ constexpr ElementBlock kBlocks[] = {
     DTG_ROW(squared_difference, int64_t, SquaredDifference, false),
     DTG_FLOATS(pow, Pow, true), DTG_SIGNED(pow, Pow),
     DTG_SMALL(relu_grad, ReluGrad), DTG_INTEGERS(relu_grad, ReluGrad),
-    DTG_FLOATS(relu6_grad, Relu6Grad, false), DTG_INTEGERS(relu6_grad, Relu6Grad),
+    DTG_SMALL(relu6_grad, Relu6Grad), DTG_INTEGERS(relu6_grad, Relu6Grad),
     DTG_SMALL(softplus_grad, SoftplusGrad), DTG_ROW(softplus_grad, double, SoftplusGrad, true),
-    DTG_FLOATS(softsign_grad, SoftsignGrad, false),
-    DTG_FLOATS(selu_grad, SeluGrad, false),
+    DTG_SMALL(softsign_grad, SoftsignGrad),
+    DTG_SMALL(selu_grad, SeluGrad),
     DTG_SMALL(elu_grad, EluGrad),
     DTG_SMALL(tanh_grad, TanhGrad),
     DTG_SMALL(sigmoid_grad, SigmoidGrad),

@@ -1,5 +1,6 @@
-// Vector block functions for float32, and for float64 where the formula is plain arithmetic. Compiled once
-// per instruction set; the table of the best one is chosen at run time. Constant data, any thread.
+// Vector block functions for float32, and for float64 where the formula is plain arithmetic: arithmetic, activations, exp and what
+// is made of it; element_curves.cc has the rest. Compiled once per instruction set; the table of the best one is chosen at run time.
+// Constant data, any thread.
 //
 // Exp and its relatives: range reduction and series whose truncation error stays below half an ulp, with
 // fused multiply-add where the machine has it. A tail goes through the same vector code on a padded copy,
@@ -17,17 +18,12 @@
 
 #include <hwy/highway.h>
 
+#include "device/cpu/element_simd-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace dtg::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D>
-using Vec = hn::Vec<D>;
-template <class D>
-HWY_INLINE Vec<D> set(D d, double value) {
-  return hn::Set(d, static_cast<hn::TFromD<D>>(value));
-}
 
 // 2^n for whole n in [-126, 127].
 template <class D>
@@ -188,23 +184,13 @@ HWY_INLINE Vec<D> min_of(Vec<D> a, Vec<D> b) {
   return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, hn::Min(a, b)));
 }
 
-// One struct per op: of(d, a) or of(d, a, b).
-#define DTG_UNARY(name, expression)              \
-  struct name {                                  \
-    template <class D>                           \
-    static HWY_INLINE Vec<D> of(D d, Vec<D> a) { \
-      (void)d;                                   \
-      return expression;                         \
-    }                                            \
-  }
-#define DTG_BINARY(name, expression)                       \
-  struct name {                                            \
-    template <class D>                                     \
-    static HWY_INLINE Vec<D> of(D d, Vec<D> a, Vec<D> b) { \
-      (void)d;                                             \
-      return expression;                                   \
-    }                                                      \
-  }
+// dy / (1 + |x|)^2.
+template <class D>
+HWY_INLINE Vec<D> softsign_slope(D d, Vec<D> dy, Vec<D> x) {
+  const Vec<D> root = hn::Add(hn::Abs(x), set(d, 1));
+  return hn::Div(dy, hn::Mul(root, root));
+}
+
 DTG_UNARY(Neg, hn::Neg(a));
 DTG_UNARY(Abs, hn::Abs(a));
 DTG_UNARY(Square, hn::Mul(a, a));
@@ -213,6 +199,9 @@ DTG_UNARY(Rsqrt, hn::Div(set(d, 1), hn::Sqrt(a)));
 DTG_UNARY(Reciprocal, hn::Div(set(d, 1), a));
 // NaN passes, as in TensorFlow: it is not below zero.
 DTG_UNARY(Relu, hn::IfThenZeroElse(hn::Le(a, hn::Zero(d)), a));
+// One select each: branches are guessed wrong on data that is not sorted.
+DTG_UNARY(Relu6, hn::IfThenElse(hn::Gt(a, set(d, 6)), set(d, 6), hn::IfThenZeroElse(hn::Le(a, hn::Zero(d)), a)));
+DTG_UNARY(Softsign, hn::Div(a, hn::Add(hn::Abs(a), set(d, 1))));
 DTG_UNARY(Exp, exp_of(d, a));
 DTG_UNARY(Expm1, expm1_of(d, a));
 DTG_UNARY(Log, log_of(d, a));
@@ -231,72 +220,20 @@ DTG_BINARY(Minimum, min_of<D>(a, b));
 DTG_BINARY(SquaredDifference, hn::Mul(hn::Sub(a, b), hn::Sub(a, b)));
 // (dy, y) below, (y, dy) in the rest: TensorFlow's order. A product, so that an infinite gradient is not hidden.
 DTG_BINARY(ReluGrad, hn::Mul(a, hn::IfThenElseZero(hn::Gt(b, hn::Zero(d)), set(d, 1))));
+DTG_BINARY(Relu6Grad, hn::Mul(a, hn::IfThenElseZero(hn::And(hn::Gt(b, hn::Zero(d)), hn::Lt(b, set(d, 6))), set(d, 1))));
 DTG_BINARY(SoftplusGrad, hn::Mul(a, sigmoid_of(d, b)));
 DTG_BINARY(EluGrad, hn::IfThenElse(hn::Lt(b, hn::Zero(d)), hn::Mul(hn::Add(b, set(d, 1)), a), a));
+DTG_BINARY(SeluGrad,
+           hn::Mul(a, hn::IfThenElse(hn::Lt(b, hn::Zero(d)), hn::Add(b, set(d, 1.7580993408473766)), set(d, 1.0507009873554805))));
+DTG_BINARY(SoftsignGrad, softsign_slope(d, a, b));
 DTG_BINARY(TanhGrad, hn::Mul(b, hn::Sub(set(d, 1), hn::Mul(a, a))));
 DTG_BINARY(SigmoidGrad, hn::Mul(hn::Mul(b, hn::Sub(set(d, 1), a)), a));
 DTG_BINARY(SqrtGrad, hn::Div(hn::Mul(set(d, 0.5), b), a));
 DTG_BINARY(RsqrtGrad, hn::Mul(hn::Mul(set(d, -0.5), hn::Mul(b, a)), hn::Mul(a, a)));
 DTG_BINARY(ReciprocalGrad, hn::Mul(hn::Neg(hn::Mul(a, a)), b));
-#undef DTG_UNARY
-#undef DTG_BINARY
-
-// The first n < lanes elements at `from`, zeros behind them. Masks where they cannot touch what lies behind the
-// array; elsewhere through a copy.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE Vec<D> load_part(D d, const T* from, int64_t n) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, from);
-#else
-  HWY_ALIGN T part[hn::MaxLanes(d)] = {};
-  for (int64_t k = 0; k < n; ++k) part[k] = from[k];
-  return hn::Load(d, part);
-#endif
-}
-
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE void store_part(D d, Vec<D> v, T* to, int64_t n) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, to);
-#else
-  HWY_ALIGN T part[hn::MaxLanes(d)];
-  hn::Store(v, d, part);
-  for (int64_t k = 0; k < n; ++k) to[k] = part[k];
-#endif
-}
-
-template <class T, class Op>
-void map1(const void* const* in, void* out, int64_t n) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T* a = static_cast<const T*>(in[0]);
-  T* y = static_cast<T*>(out);
-  // Scalars by scalar loads and stores: a masked store would stall whoever loads the value next.
-  if (n == 1) {
-    *y = hn::GetLane(Op::of(d, hn::Set(d, *a)));
-    return;
-  }
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(Op::of(d, hn::LoadU(d, a + i)), d, y + i);
-  if (i < n) store_part(d, Op::of(d, load_part(d, a + i, n - i)), y + i, n - i);
-}
-
-template <class T, class Op>
-void map2(const void* const* in, void* out, int64_t n) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T* a = static_cast<const T*>(in[0]);
-  const T* b = static_cast<const T*>(in[1]);
-  T* y = static_cast<T*>(out);
-  if (n == 1) {
-    *y = hn::GetLane(Op::of(d, hn::Set(d, *a), hn::Set(d, *b)));
-    return;
-  }
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(Op::of(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
-  if (i < n) store_part(d, Op::of(d, load_part(d, a + i, n - i), load_part(d, b + i, n - i)), y + i, n - i);
-}
-
+// Zero in front wins over what the logarithm is, NaN too.
+DTG_BINARY(Xlogy, hn::IfThenZeroElse(hn::Eq(a, hn::Zero(d)), hn::Mul(a, log_of(d, b))));
+DTG_BINARY(Xlog1py, hn::IfThenZeroElse(hn::Eq(a, hn::Zero(d)), hn::Mul(a, log1p_of(d, b))));
 // clang-format off
 #define DTG_ONE(name, op) {ElementFn::name, DType::f32, 1, map1<float, op>, false}, {ElementFn::name, DType::f64, 1, map1<double, op>, false}
 #define DTG_TWO(name, op) {ElementFn::name, DType::f32, 2, map2<float, op>, false}, {ElementFn::name, DType::f64, 2, map2<double, op>, false}
@@ -310,6 +247,8 @@ constexpr ElementBlock kBlocks[] = {
     DTG_ONE(rsqrt, Rsqrt),
     DTG_ONE(reciprocal, Reciprocal),
     DTG_ONE(relu, Relu),
+    DTG_ONE(relu6, Relu6),
+    DTG_ONE(softsign, Softsign),
     DTG_HEAVY(exp, Exp),
     DTG_HEAVY(expm1, Expm1),
     DTG_HEAVY(log, Log),
@@ -328,6 +267,9 @@ constexpr ElementBlock kBlocks[] = {
     DTG_TWO(minimum, Minimum),
     DTG_TWO(squared_difference, SquaredDifference),
     DTG_TWO(relu_grad, ReluGrad),
+    DTG_TWO(relu6_grad, Relu6Grad),
+    DTG_TWO(selu_grad, SeluGrad),
+    DTG_TWO(softsign_grad, SoftsignGrad),
     {ElementFn::softplus_grad, DType::f32, 2, map2<float, SoftplusGrad>, true},
     DTG_TWO(elu_grad, EluGrad),
     DTG_TWO(tanh_grad, TanhGrad),
@@ -335,6 +277,8 @@ constexpr ElementBlock kBlocks[] = {
     DTG_TWO(sqrt_grad, SqrtGrad),
     DTG_TWO(rsqrt_grad, RsqrtGrad),
     DTG_TWO(reciprocal_grad, ReciprocalGrad),
+    {ElementFn::xlogy, DType::f32, 2, map2<float, Xlogy>, true},
+    {ElementFn::xlog1py, DType::f32, 2, map2<float, Xlog1py>, true},
 };
 #undef DTG_ONE
 #undef DTG_TWO

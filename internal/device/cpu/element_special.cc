@@ -112,7 +112,7 @@ constexpr ElementBlock kBlocks[] = {
     DTG_FLOATS2(igamma, Igamma), DTG_FLOATS2(igammac, Igammac), DTG_TWO2(igamma_grad_a, IgammaGradA),
     DTG_TWO2(zeta, Zeta), DTG_TWO2(polygamma, Polygamma),
     {ElementFn::betainc, DType::f32, 3, loop3<float, Betainc>, true}, {ElementFn::betainc, DType::f64, 3, loop3<double, Betainc>, true},
-    DTG_CLIP(Half), DTG_CLIP(BFloat16), DTG_CLIP(float), DTG_CLIP(double), DTG_CLIP(int8_t), DTG_CLIP(int16_t), DTG_CLIP(int32_t),
+    DTG_CLIP(Half), DTG_CLIP(BFloat16), DTG_CLIP(int8_t), DTG_CLIP(int16_t), DTG_CLIP(int32_t),
     DTG_CLIP(int64_t), DTG_CLIP(uint8_t), DTG_CLIP(uint16_t), DTG_CLIP(uint32_t), DTG_CLIP(uint64_t),
 };
 // clang-format on

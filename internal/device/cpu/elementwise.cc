@@ -176,7 +176,7 @@ void collapse(Loop& loop, const Shape& out) {
 class BlockIndex {
  public:
   BlockIndex() {
-    for (const auto table : {simd_blocks(), unary_blocks(), binary_blocks(), compare_blocks(), special_blocks()}) {
+    for (const auto table : {simd_blocks(), curve_blocks(), unary_blocks(), binary_blocks(), compare_blocks(), special_blocks()}) {
       for (const ElementBlock& row : table) {
         const ElementBlock*& place = rows_[static_cast<size_t>(row.fn)][static_cast<size_t>(row.dtype)];
         if (!place) place = &row;

@@ -55,6 +55,7 @@ const ElementBlock* find_block(ElementFn fn, DType dtype);
 
 // The tables behind it.
 std::span<const ElementBlock> simd_blocks();
+std::span<const ElementBlock> curve_blocks();
 std::span<const ElementBlock> unary_blocks();
 std::span<const ElementBlock> binary_blocks();
 std::span<const ElementBlock> compare_blocks();

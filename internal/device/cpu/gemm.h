@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/interrupt.h"
 #include "base/pool.h"
 #include "base/size.h"
+#include "device/cpu/gemm_f64.h"
 #include "device/cpu/tile.h"
 
 namespace dtg::cpu {
@@ -74,6 +76,17 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpos
       }
       for (int64_t j = 0; j < columns; ++j) c[i * n + from + j] = static_cast<T>(sum[j]);
     }
+  }
+}
+
+// Rows [row_begin, row_end) of the product of any type: the fast one where there is one that takes rows.
+template <class T, class Acc>
+void rows_gemm(int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b, const T* a, const T* b, T* c, int64_t row_begin,
+               int64_t row_end) {
+  if constexpr (std::is_same_v<T, double>) {
+    gemm_f64({m, n, k, transpose_a, transpose_b, a, b, c}, row_begin, row_end);
+  } else {
+    plain_gemm<T, Acc>(m, n, k, transpose_a, transpose_b, a, b, c, row_begin, row_end);
   }
 }
 

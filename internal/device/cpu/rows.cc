@@ -16,6 +16,8 @@
 
 #include "hwy/contrib/math/math-inl.h"
 
+#include "device/cpu/element_simd-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace dtg::cpu {
 namespace HWY_NAMESPACE {
@@ -40,35 +42,88 @@ float largest_of(const float* x, int64_t n) {
   return largest;
 }
 
-float exp_row_(const float* x, float* y, int64_t n, float* largest) {
+// NaN stays NaN.
+template <class D>
+HWY_INLINE Vec<D> exp_below(D d, Vec<D> x, Vec<D> largest) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, hn::Sub(x, largest)));
+}
+
+// The exponentials of a row summed, and written where they are to become a softmax.
+template <bool kLog>
+RowSum exp_row(const float* x, float* y, int64_t n) {
   const hn::CappedTag<float, 16> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  *largest = largest_of(x, n);
-  const auto shift = hn::Set(d, *largest);
+  const float largest = largest_of(x, n);
+  const auto shift = hn::Set(d, largest);
   auto sums = hn::Zero(d);
   int64_t i = 0;
   look_in_stretches(0, n / lanes * lanes, 1, lanes, [&](int64_t from, int64_t to) {
     auto sum = sums;
     for (i = from; i < to; i += lanes) {
-      const auto xv = hn::LoadU(d, x + i);
-      auto e = hn::Exp(d, hn::Sub(xv, shift));
-      e = hn::IfThenElse(hn::IsNaN(xv), xv, e);
-      hn::StoreU(e, d, y + i);
+      const auto e = exp_below(d, hn::LoadU(d, x + i), shift);
+      if constexpr (!kLog) hn::StoreU(e, d, y + i);
       sum = hn::Add(sum, e);
     }
     sums = sum;
   });
-  float sum = hn::GetLane(hn::SumOfLanes(d, sums));
   if (i < n) {
-    HWY_ALIGN float part[16];
-    const int64_t rest = n - i;
-    for (int64_t j = 0; j < lanes; ++j) part[j] = j < rest ? x[i + j] : *largest;
-    const auto xv = hn::Load(d, part);
-    const auto e = hn::IfThenElse(hn::IsNaN(xv), xv, hn::Exp(d, hn::Sub(xv, shift)));
-    hn::Store(e, d, part);
-    for (int64_t j = 0; j < rest; ++j) sum += y[i + j] = part[j];
+    const auto e = exp_below(d, load_part(d, x + i, n - i), shift);
+    if constexpr (!kLog) store_part(d, e, y + i, n - i);
+    sums = hn::Add(sums, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), e));
   }
-  return sum;
+  return {largest, hn::GetLane(hn::SumOfLanes(d, sums))};
+}
+
+// A row that fits into N vectors is read once and written once. The last vector may be partly filled.
+template <int N, bool kLog>
+HWY_INLINE RowSum short_row(const float* x, float* y, int64_t n) {
+  const hn::CappedTag<float, 16> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t rest = n - (N - 1) * lanes;
+  const auto there = hn::FirstN(d, static_cast<size_t>(rest));
+  V v[N], most = hn::IfThenElse(there, load_part(d, x + (N - 1) * lanes, rest), hn::Neg(hn::Inf(d)));
+  v[N - 1] = most;
+  for (int j = 0; j + 1 < N; ++j) most = hn::Max(most, v[j] = hn::LoadU(d, x + j * lanes));
+  const V largest = hn::MaxOfLanes(d, most);
+  V e[N], sums = e[N - 1] = hn::IfThenElseZero(there, exp_below(d, v[N - 1], largest));
+  for (int j = 0; j + 1 < N; ++j) sums = hn::Add(sums, e[j] = exp_below(d, v[j], largest));
+  const V total = hn::SumOfLanes(d, sums);
+  const RowSum row = {hn::GetLane(largest), hn::GetLane(total)};
+  const V last = kLog ? hn::Set(d, std::log(row.sum)) : hn::Div(set(d, 1), total);
+  const auto finished = [&](int j) { return kLog ? hn::Sub(hn::Sub(v[j], largest), last) : hn::Mul(e[j], last); };
+  for (int j = 0; j + 1 < N; ++j) hn::StoreU(finished(j), d, y + j * lanes);
+  store_part(d, finished(N - 1), y + (N - 1) * lanes, rest);
+  return row;
+}
+
+template <bool kLog>
+RowSum long_row(const float* x, float* y, int64_t n) {
+  const RowSum row = exp_row<kLog>(x, y, n);
+  const float log_sum = kLog ? std::log(row.sum) : 0.0f, factor = 1.0f / row.sum;
+  look_in_stretches(0, n, 1, 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) y[i] = kLog ? x[i] - row.largest - log_sum : y[i] * factor;
+  });
+  return row;
+}
+
+template <bool kLog>
+HWY_NOINLINE RowSum soft_row(const float* x, float* y, int64_t n) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (n <= lanes) return short_row<1, kLog>(x, y, n);
+  if (n <= 2 * lanes) return short_row<2, kLog>(x, y, n);
+  if (n <= 4 * lanes) return n <= 3 * lanes ? short_row<3, kLog>(x, y, n) : short_row<4, kLog>(x, y, n);
+  return long_row<kLog>(x, y, n);
+}
+
+RowSum softmax_row_(const float* x, float* y, int64_t n) { return soft_row<false>(x, y, n); }
+RowSum log_softmax_row_(const float* x, float* y, int64_t n) { return soft_row<true>(x, y, n); }
+void softmax_rows_(const float* x, float* y, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) soft_row<false>(x + r * n, y + r * n, n);
+}
+void log_softmax_rows_(const float* x, float* y, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) soft_row<true>(x + r * n, y + r * n, n);
 }
 
 void scale_row_(float* y, int64_t n, float factor) {
@@ -173,14 +228,20 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace dtg::cpu {
 
-HWY_EXPORT(exp_row_);
+HWY_EXPORT(softmax_row_);
+HWY_EXPORT(log_softmax_row_);
+HWY_EXPORT(softmax_rows_);
+HWY_EXPORT(log_softmax_rows_);
 HWY_EXPORT(scale_row_);
 HWY_EXPORT(add_to_rows_);
 HWY_EXPORT(sum_rows_);
 HWY_EXPORT(largest_pixel_);
 HWY_EXPORT(largest_pixel_gradient_);
 
-float exp_row(const float* x, float* y, int64_t n, float* largest) { return HWY_DYNAMIC_DISPATCH(exp_row_)(x, y, n, largest); }
+RowSum softmax_row(const float* x, float* y, int64_t n) { return HWY_DYNAMIC_DISPATCH(softmax_row_)(x, y, n); }
+RowSum log_softmax_row(const float* x, float* y, int64_t n) { return HWY_DYNAMIC_DISPATCH(log_softmax_row_)(x, y, n); }
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t n) { HWY_DYNAMIC_DISPATCH(softmax_rows_)(x, y, rows, n); }
+void log_softmax_rows(const float* x, float* y, int64_t rows, int64_t n) { HWY_DYNAMIC_DISPATCH(log_softmax_rows_)(x, y, rows, n); }
 void scale_row(float* y, int64_t n, float factor) { HWY_DYNAMIC_DISPATCH(scale_row_)(y, n, factor); }
 void add_to_rows(const float* x, const float* bias, float* y, int64_t rows, int64_t columns) {
   HWY_DYNAMIC_DISPATCH(add_to_rows_)(x, bias, y, rows, columns);

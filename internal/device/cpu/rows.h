@@ -6,8 +6,16 @@
 
 namespace dtg::cpu {
 
-// y = exp(x - max(x)); the sum of y, added in a fixed order. y may be x. *largest is max(x). A NaN makes the sum NaN.
-float exp_row(const float* x, float* y, int64_t n, float* largest);
+// What a row comes down to: its largest element, and the sum of exp(x - largest), added in a fixed order. A NaN makes the sum NaN.
+struct RowSum {
+  float largest, sum;
+};
+// y = exp(x - largest) / sum, and x - largest - log(sum), of one row; y may be x.
+RowSum softmax_row(const float* x, float* y, int64_t n);
+RowSum log_softmax_row(const float* x, float* y, int64_t n);
+// The same of many rows, one behind the other: short ones cost less than a call each.
+void softmax_rows(const float* x, float* y, int64_t rows, int64_t n);
+void log_softmax_rows(const float* x, float* y, int64_t rows, int64_t n);
 // y *= factor.
 void scale_row(float* y, int64_t n, float factor);
 // y[r, i] = x[r, i] + bias[i]; y may be x.
