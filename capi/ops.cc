@@ -109,7 +109,7 @@ std::string ops_json(const Runtime& runtime) {
     args_json(json, "outputs", op->outputs());
     attrs_json(json, op->attrs());
     flag(json, "stateful", op->is_stateful());
-    flag(json, "differentiable", op->is_differentiable());
+    flag(json, "differentiable", op->is_differentiable() && op->grad_fn());
     text(json, "kernels", runtime.kernels().describe(op->name()));
     json += "}";
   }

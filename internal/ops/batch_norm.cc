@@ -123,8 +123,9 @@ Formula gradient_formula(GradContext& c, Value dy, Value x, Value scale) {
 
 Status norm_grad_grad(GradContext& c) {
   Build& b = c.b();
-  const Value scale = b.cast(c.input(2), DType::f32);
-  const Formula f = gradient_formula(c, c.input(0), c.input(1), scale);
+  // By each input while the others stand: in the graph the output's gradient comes from x, too, by way of the output.
+  const Value xs[] = {b.op("Identity", {c.input(0)}), b.op("Identity", {c.input(1)}), b.op("Identity", {c.input(2)})};
+  const Formula f = gradient_formula(c, xs[0], xs[1], b.cast(xs[2], DType::f32));
   DTG_TRY(b.status());
   const Value all[] = {f.dx, f.dscale, f.doffset};
   std::vector<Value> ys, weights;
@@ -135,7 +136,6 @@ Status norm_grad_grad(GradContext& c) {
   }
   if (ys.empty()) return {};
   DTG_TRY(b.status());
-  const Value xs[] = {c.input(0), c.input(1), c.input(2)};
   DTG_ASSIGN(const std::vector<Gradient> found, add_gradients(b.graph(), ys, xs, weights));
   for (size_t i = 0; i < 3; ++i) {
     if (found[i].any()) c.dx(static_cast<int>(i), densify(b, found[i]));
@@ -409,7 +409,7 @@ void gradient_lines(RunContext& c, const NormArgs& a, int64_t first, const float
   const float share = a.training && a.count() ? 1.0f / static_cast<float>(a.count()) : 0.0f;
   for (int64_t i = 0; i < a.period; ++i) {
     const float r = inverse_deviation(a, c.in<float>(4)[first + i]);
-    c.out<float>(1)[first + i] = products[i] * r;
+    c.out<float>(1)[first + i] = a.count() ? products[i] * r : 0.0f;  // of nothing the variance is none
     c.out<float>(2)[first + i] = dy_sum[i];
     lines[a.width + i] = c.in<float>(2)[first + i] * r;
     lines[2 * a.width + i] = r * r * products[i] * share;

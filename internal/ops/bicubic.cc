@@ -135,6 +135,16 @@ Status bicubic_grad(GradContext& c) {
   return {};
 }
 
+// It is linear, and what it is the transpose of is the resizing itself.
+Status bicubic_grad_grad(GradContext& c) {
+  Build& b = c.b();
+  const Value size = b.op("StridedSlice", {b.shape(c.input(0)), b.ints({1}), b.ints({3}), b.ints({1})});
+  const Value again = b.op("ResizeBicubic", {c.dy(), size},
+                           {{"align_corners", c.attr<bool>("align_corners")}, {"half_pixel_centers", c.attr<bool>("half_pixel_centers")}});
+  c.dx(0, again);
+  return {};
+}
+
 template <class T>
 void add_forward(KernelTable& kernels) {
   kernels.add({.op = "ResizeBicubic", .types = {{"T", DTypeSet{dtype_of<T>}}}, .prepare = bicubic_prepare<T>});
@@ -157,7 +167,7 @@ void register_bicubic(OpTable& ops, KernelTable& kernels) {
                          .output("output: T")
                          .attr("T: {float, double}"))
               .shape(resize_grad_shape)
-              .no_gradient()
+              .gradient(bicubic_grad_grad)
               .doc("Gradient of ResizeBicubic."));
   add_forward<float>(kernels);
   add_forward<double>(kernels);

@@ -353,7 +353,7 @@ void register_crop(OpTable& ops, KernelTable& kernels) {
               .attr("T: {float, half, double}")
               .attr("method: {'bilinear','nearest'} = 'bilinear'")
               .shape(image_grad_shape)
-              .no_gradient()
+              .gradient(nullptr)
               .doc("Gradient of CropAndResize by the images."));
   ops.add(OpDef::make("CropAndResizeGradBoxes")
               .input("grads: float", {.rank = 4})
@@ -364,7 +364,7 @@ void register_crop(OpTable& ops, KernelTable& kernels) {
               .attr(kImage)
               .attr("method: {'bilinear'} = 'bilinear'")
               .shape(boxes_grad_shape)
-              .no_gradient()
+              .gradient(nullptr)
               .doc("Gradient of CropAndResize by the edges of the boxes."));
   add_kernels<float>(kernels);
   add_kernels<double>(kernels);

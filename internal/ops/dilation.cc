@@ -242,7 +242,7 @@ void register_dilation(OpTable& ops, KernelTable& kernels) {
                              .input("out_backprop: T", {.rank = 4})
                              .output(input ? "in_backprop: T" : "filter_backprop: T"))
                 .shape(input ? input_grad_shape : filter_grad_shape)
-                .no_gradient()
+                .gradient(nullptr)
                 .doc(input ? "Gradient of Dilation2D with respect to its input." : "Gradient of Dilation2D with respect to its filter."));
   }
   add_kernels<float>(kernels);

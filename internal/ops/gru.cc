@@ -207,8 +207,10 @@ void register_gru(OpTable& ops, KernelTable& kernels) {
   OpDef back = gru_def(OpDef::make("GRUBlockCellGrad"));
   for (const char* name : {"r: T", "u: T", "c: T", "d_h: T"}) std::move(back).input(name, {.rank = 2});
   for (const char* name : {"d_x: T", "d_h_prev: T", "d_c_bar: T", "d_r_bar_u_bar: T"}) std::move(back).output(name);
-  ops.add(
-      std::move(back).shape(gru_grad_shape).no_gradient().doc("Gradients of GRUBlockCell: by its input, the state before and the gates."));
+  ops.add(std::move(back)
+              .shape(gru_grad_shape)
+              .gradient(nullptr)
+              .doc("Gradients of GRUBlockCell: by its input, the state before and the gates."));
   kernels.add({.op = "GRUBlockCell", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = gru_prepare<false>});
   kernels.add({.op = "GRUBlockCellGrad", .types = {{"T", DTypeSet{DType::f32}}}, .prepare = gru_prepare<true>});
 }

@@ -168,7 +168,7 @@ void register_norm(OpTable& ops, KernelTable& kernels) {
                       .input("input_image: T", {.rank = 4})
                       .input("output_image: T", {.rank = 4})
                       .output("output: T"))
-              .no_gradient()
+              .gradient(nullptr)
               .doc("Gradient of LRN, from its input and output."));
   add_kernels<float>(kernels);
   add_kernels<Half>(kernels);

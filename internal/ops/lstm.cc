@@ -437,7 +437,7 @@ void register_cell(OpTable& ops) {
               .attr("use_peephole: bool")
               .attr(kType)
               .shape(cell_grad_shape)
-              .no_gradient()
+              .gradient(nullptr)
               .doc("Gradients of LSTMBlockCell: by the state before, the gates and the peepholes."));
 }
 
@@ -461,7 +461,7 @@ void register_sequence(OpTable& ops, bool second) {
               .attr("use_peephole: bool")
               .attr(kType)
               .shape(sequence_grad_shape)
-              .no_gradient()
+              .gradient(nullptr)
               .doc("Gradients of a long short-term memory over a sequence."));
 }
 

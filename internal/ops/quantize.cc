@@ -379,7 +379,7 @@ void register_quantize(OpTable& ops, KernelTable& kernels) {
               .attr("axis: int = -1")
               .attr("ensure_minimum_range: float = 0.01")
               .shape(quantize_shape)
-              .no_gradient()
+              .gradient(nullptr)
               .doc("Floats as whole numbers of few bits that stand for a range, and the range that they stand for."));
   kernels.add({.op = "QuantizeV2", .types = {{"T", kQuantizedTypes}}, .prepare = quantize_prepare});
   ops.add(OpDef::make("Dequantize")
@@ -393,7 +393,7 @@ void register_quantize(OpTable& ops, KernelTable& kernels) {
               .attr("axis: int = -1")
               .attr("dtype: {bfloat16, float} = float")
               .shape(quantize_shape)
-              .no_gradient()
+              .gradient(nullptr)
               .doc("The floats that quantized numbers stand for."));
   kernels.add({.op = "Dequantize", .types = {{"T", kQuantizedTypes}, {"dtype", DTypeSet{DType::f32}}}, .prepare = dequantize_prepare});
   constexpr DTypeSet kTypes{DType::f32, DType::f64};

@@ -318,6 +318,17 @@ Status nearest_grad(GradContext& c) {
   return {};
 }
 
+// They are linear, and what they are the transpose of is the resizing itself.
+Status resize_again(GradContext& c, const char* op) {
+  Build& b = c.b();
+  const Value size = b.op("StridedSlice", {b.shape(c.input(0)), b.ints({1}), b.ints({3}), b.ints({1})});
+  const Value inputs[] = {c.dy(), size};
+  c.dx(0, b.op(op, inputs, flags(c)));
+  return {};
+}
+Status bilinear_grad_grad(GradContext& c) { return resize_again(c, "ResizeBilinear"); }
+Status nearest_grad_grad(GradContext& c) { return resize_again(c, "ResizeNearestNeighbor"); }
+
 // ---- definitions -------------------------------------------------------------------------------------------
 
 constexpr const char* kImage = "T: {int8, uint8, int16, uint16, int32, int64, half, float, double, bfloat16}";
@@ -380,7 +391,7 @@ void register_resize(OpTable& ops, KernelTable& kernels) {
                          .output("output: T")
                          .attr("T: {float, bfloat16, half, double}"))
               .shape(resize_grad_shape)
-              .no_gradient()
+              .gradient(bilinear_grad_grad)
               .doc("Gradient of ResizeBilinear."));
   ops.add(resize_def(OpDef::make("ResizeNearestNeighbor")
                          .input("images: T", {.rank = 4})
@@ -396,7 +407,7 @@ void register_resize(OpTable& ops, KernelTable& kernels) {
                          .output("output: T")
                          .attr("T: {uint8, int8, int32, half, float, bfloat16, double}"))
               .shape(resize_shape)
-              .no_gradient()
+              .gradient(nearest_grad_grad)
               .doc("Gradient of ResizeNearestNeighbor, for images of the given size."));
   add_kernels(kernels);
 }

@@ -154,11 +154,12 @@ void answer(GradContext& c, int i, Value value) {
   c.dx(i, value);
 }
 
-// dlabels = -dloss * log_softmax(logits).
+// dlabels = -dloss * log_softmax(logits), and -dbackprop, which TensorFlow leaves out.
 Status xent_grad(GradContext& c) {
   Build& b = c.b();
   answer(c, 0, logits_gradient(c));
-  answer(c, 1, scale_rows(b, c.dy(0), b.neg(b.op("LogSoftmax", {c.input(0)}))));
+  const Value labels = scale_rows(b, c.dy(0), b.neg(b.op("LogSoftmax", {c.input(0)})));
+  answer(c, 1, c.has_dy(1) ? b.sub(labels, c.dy(1)) : labels);
   return {};
 }
 

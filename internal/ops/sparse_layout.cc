@@ -329,7 +329,7 @@ void register_fill(OpTable& ops, KernelTable& kernels) {
               .output("d_default_value: T")
               .attr("T: type")
               .shape(fill_grad_shape)
-              .no_gradient()
+              .gradient(nullptr)
               .doc("The gradient of SparseFillEmptyRows."));
   add_fill_grads<float, double, Half, BFloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(kernels);
 }

@@ -294,6 +294,18 @@ void add_forward(OpTable& ops, const char* name, const char* types, bool counted
   ops.add(std::move(op));
 }
 
+// The transpose of the transpose: rows of dy are summed by segment, as many as the gradients had.
+Status backward_grad(GradContext& c) {
+  Build& b = c.b();
+  const Share share = share_of(c.node().op->name());
+  const char* const name = share == Share::sum    ? "SparseSegmentSumWithNumSegments"
+                           : share == Share::mean ? "SparseSegmentMeanWithNumSegments"
+                                                  : "SparseSegmentSqrtNWithNumSegments";
+  const Value rows = b.op("StridedSlice", {b.shape(c.input(0)), b.ints({0}), b.ints({1}), b.ints({1})}, {{"shrink_axis_mask", 1}});
+  c.dx(0, b.op(name, {c.dy(), c.input(1), c.input(2), rows}));
+  return {};
+}
+
 void add_backward(OpTable& ops, const char* name, const char* types, const char* doc) {
   ops.add(OpDef::make(name)
               .input("grad: T", {.rank_min = 1})
@@ -305,7 +317,7 @@ void add_backward(OpTable& ops, const char* name, const char* types, const char*
               .attr("Tidx: {int32, int64} = int32")
               .attr("Tsegmentids: {int32, int64} = int32")
               .shape(counted_shape)
-              .no_gradient()
+              .gradient(backward_grad)
               .doc(doc));
 }
 

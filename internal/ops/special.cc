@@ -179,7 +179,7 @@ void register_two(OpTable& ops, KernelTable& kernels, const char* name, const ch
   const std::string first(1, inputs[0]), second(1, inputs[1]);
   OpDef def = OpDef::make(name).input((first + ": T").c_str()).input((second + ": T").c_str()).output("z: T").attr(types);
   std::move(def).shape(broadcast_shape).doc(doc);
-  ops.add(gradient ? std::move(def).gradient(gradient) : std::move(def).no_gradient());
+  ops.add(std::move(def).gradient(gradient));
   add_element_kernels(kernels, name);
 }
 

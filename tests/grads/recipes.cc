@@ -161,6 +161,7 @@ void add_sparse(std::vector<Recipe>& list) {
     list.push_back({op, {num({4, 2}), indices, segments}, {}});
     list.push_back({op, {num({4, 2}), indices, segments}, {set_flag("sparse_gradient")}});
     list.push_back({counted, {num({4, 2}), indices, segments, integer(5)}, {}});
+    list.push_back({std::string(op) + "Grad", {num({4, 2}), indices, segments, integer(5)}, {}});
   }
 }
 

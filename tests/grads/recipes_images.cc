@@ -35,6 +35,7 @@ void add_convolutions(std::vector<Recipe>& list) {
   const std::vector<Setting> step3 = {set_ints("strides", {1, 1, 2, 1, 1}), text("padding", "SAME")};
   const Input volume = num({1, 2, 3, 2, 2}), filter3 = num({2, 2, 1, 2, 2}), out3 = num({1, 2, 2, 2, 2});
   list.push_back({"Conv3D", {volume, filter3}, step3});
+  list.push_back({"Conv3D", {num({1, 7, 2, 8, 2}), num({1, 2, 2, 2, 2})}, {set_ints("strides", {1, 4, 1, 5, 1}), text("padding", "SAME")}});
   list.push_back({"Conv3DBackpropFilterV2", {volume, ints({2, 2, 1, 2, 2}), out3}, step3});
   list.push_back({"Conv3DBackpropInputV2", {ints({1, 2, 3, 2, 2}), filter3, out3}, step3});
   const std::vector<Setting> wide = {set_ints("strides", {1, 1, 1, 1}), set_ints("rates", {1, 2, 1, 1}), text("padding", "SAME")};
@@ -72,6 +73,11 @@ void add_images(std::vector<Recipe>& list) {
     list.push_back({op, {num({1, 4, 4, 1}), ints({3, 7})}, {centers}, -1, {}, true});
   }
   list.push_back({"ResizeNearestNeighbor", {num({1, 3, 4, 2}), ints({5, 3})}, {centers}});
+  // By what comes back only: the image gives them its shape.
+  for (const char* op : {"ResizeBilinearGrad", "ResizeBicubicGrad"}) {
+    list.push_back({op, {num({1, 5, 3, 2}), num({1, 3, 4, 2})}, {centers}, -1, {}, true});
+  }
+  list.push_back({"ResizeNearestNeighborGrad", {num({1, 5, 3, 2}), ints({3, 4})}, {align}});
   // The second box reaches over the edge; no sample lies on a pixel, where the slope changes.
   const Input boxes = exact({2, 4}, {0.11, 0.12, 0.87, 0.91, -0.35, 0.22, 0.57, 1.4});
   list.push_back({"CropAndResize", {num({2, 4, 5, 1}), boxes, ints({1, 0}), ints({3, 3})}, {}, -1, {}, true});

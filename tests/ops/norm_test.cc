@@ -17,7 +17,7 @@ using one_op::values;
 
 class NormTest : public ::testing::Test {
  protected:
-  OneOp one_{ops::register_norm,  ops::register_unary, ops::register_binary, ops::register_reduce,
+  OneOp one_{ops::register_norm,  ops::register_unary, ops::register_binary, ops::register_reduce, ops::register_graph,
              ops::register_shape, ops::register_array, ops::register_cast,   ops::register_gather};
 };
 
@@ -141,6 +141,11 @@ TEST_F(NormTest, NoValuesHaveNoMean) {
   auto y = one_.run("FusedBatchNorm", {values<float>({0, 3, 3, 2}, {}), two, two, none, none});
   ASSERT_TRUE(y.ok()) << y.status().message();
   EXPECT_TRUE(std::isnan(y.value()[1].as<float>()[0]));
+  // But a gradient of nothing is zero: a step over an empty share moves no weights.
+  const Tensor empty = values<float>({0, 3, 3, 2}, {}), undefined = y.value()[1], reserve = values<float>({0}, {});
+  auto dx = one_.run("FusedBatchNormGradV3", {empty, empty, two, undefined, undefined, reserve});
+  ASSERT_TRUE(dx.ok()) << dx.status().message();
+  for (int i = 1; i < 3; ++i) EXPECT_EQ(as_vector<float>(dx.value()[static_cast<size_t>(i)]), (std::vector<float>{0, 0}));
 }
 
 TEST_F(NormTest, RefusesWhatDoesNotFit) {

@@ -74,5 +74,11 @@ TEST_F(Special, PolesOfOrdersBeyondIntegers) {
   EXPECT_EQ(of("Zeta", {order, between})[1], 1.0);
 }
 
+// Beyond all bounds the first power is all that is left.
+TEST_F(Special, ZetaFarOut) {
+  const Tensor order = values<double>({4}, {1.5, INFINITY, 1e30, 1e300}), at = values<double>({4}, {INFINITY, 2, 2, 1});
+  EXPECT_EQ(of("Zeta", {order, at}), (std::vector<double>{0, 0, 0, 1}));
+}
+
 }  // namespace
 }  // namespace dtg

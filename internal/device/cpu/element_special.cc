@@ -38,7 +38,10 @@ bool pole_of_large_order(C order, C at) {
 
 template <class C>
 C hurwitz_zeta(C x, C q) {
-  return pole_of_large_order(x, q) ? std::numeric_limits<C>::infinity() : C(Eigen::numext::zeta(x, q));
+  if (pole_of_large_order(x, q)) return std::numeric_limits<C>::infinity();
+  const C sum = C(Eigen::numext::zeta(x, q));
+  // Of powers beyond all bounds only the first counts; Eigen takes 0 times infinity there.
+  return std::isnan(sum) && x > 1 && q > 0 ? std::pow(q, -x) : sum;
 }
 
 template <class C>
