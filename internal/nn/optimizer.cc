@@ -264,9 +264,37 @@ Result<std::vector<VariableGradient>> compute_gradients(Model& model, Value loss
   return result;
 }
 
+namespace {
+
+// Moments and means that go on by a share of what was: where the variable's type rounds that to 1 nothing new comes in, and a step
+// divides by what stayed 0.
+Status check_shares(const Optimizer& o, const NamedVariable& v) {
+  const auto is = [&](auto... kinds) { return ((o.kind == kinds) || ...); };
+  const bool adam = is(Kind::adam, Kind::adam_w, Kind::adamax, Kind::nadam, Kind::lamb);
+  const Number shares[] = {{adam || is(Kind::lion), "beta1", o.beta1},
+                           {adam || is(Kind::lion), "beta2", o.beta2},
+                           {is(Kind::rms_prop, Kind::adadelta), "decay", o.decay},
+                           {o.use_ema, "ema_momentum", o.ema_momentum}};
+  for (const Number& each : shares) {
+    const auto value = static_cast<float>(each.value);
+    const float kept = v.dtype == DType::bf16 ? float(BFloat16(value)) : v.dtype == DType::f16 ? float(Half(value)) : value;
+    if (!each.is_used || value >= 1 || kept < 1) continue;
+    return invalid_argument(
+        "optimizer %s: %s is %g, which %s rounds to 1, so that the moments of \"%s\" would never move; take at most %g, "
+        "or give the layers float32",
+        Optimizer::name_of(o.kind), each.name, each.value, dtype_name(v.dtype), v.name.c_str(), v.dtype == DType::bf16 ? 0.996 : 0.9995);
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<NodeId> apply_gradients(Model& model, const Optimizer& optimizer, std::span<const VariableGradient> gradients, ApplyStages* stages,
                                std::span<const NodeId> first) {
   DTG_TRY(check_optimizer(model, optimizer));
+  for (const VariableGradient& each : gradients) {
+    if (each.gradient.any() && each.share == 0) DTG_TRY(check_shares(optimizer, each.variable));
+  }
   return Updates(model, optimizer, stages, first).run(gradients);
 }
 

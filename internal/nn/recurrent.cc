@@ -222,7 +222,9 @@ class Sequence {
     if (steps.cells.valid()) made.cell = last(with_start(cell, steps.cells));
     Value outputs = steps.outputs;
     if (backward) outputs = turned(outputs);
-    if (lengths_.valid()) outputs = backward || layer.direction == Direction::both ? counted(outputs) : held(all);
+    // As in Keras a sequence of no steps has no last output, whatever state it began with.
+    const bool held_back = !backward && layer.direction != Direction::both;
+    if (lengths_.valid()) outputs = !held_back ? counted(outputs) : held(layer.hidden.valid() ? with_start(zeros(), outputs) : all);
     made.outputs = swap(outputs);
     DTG_TRY(build_.status());
     // The graph cannot see it through the lists of a loop, and layers such as flatten ask for it.

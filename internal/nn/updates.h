@@ -84,7 +84,8 @@ class Updates {
   bool averages() const { return optimizer_.use_ema || optimizer_.lookahead_steps > 0; }
   bool accumulates() const { return optimizer_.accumulation_steps > 1; }
   Status average(const NamedVariable& v);
-  Value every(const NamedVariable& v, int64_t steps);
+  Value every(const NamedVariable& v, Value now, double steps);
+  Value step_number(const NamedVariable& v, bool as_keras);
   Status accumulate(std::span<const VariableGradient> gradients);
   Status accumulate_copy(std::span<const VariableGradient> weights, size_t copy);
   Result<std::vector<VariableGradient>> add_up(std::span<const VariableGradient> gradients);

@@ -43,7 +43,13 @@ Result<Window3> window3_of(const Node& node) {
 Result<Extent> extent_of(const Node& node, const Window3& w, int i, int64_t in) {
   static constexpr const char* kNames[] = {"depth", "height", "width"};
   const auto at = static_cast<size_t>(i);
-  return extent_along(node, kNames[i], {w.size[at], w.stride[at], w.dilation[at], w.padding, 0, 0}, in);
+  DTG_ASSIGN(Extent extent, extent_along(node, kNames[i], {w.size[at], w.stride[at], w.dilation[at], w.padding, 0, 0}, in));
+  if (w.padding != Padding::same || in <= 0) return extent;
+  // Where strides pass over what lies at the edges, TensorFlow's volumes leave out as much at the beginning as at the end; its images
+  // begin at the first place.
+  const int64_t lacking = (extent.out - 1) * w.stride[at] + (w.size[at] - 1) * w.dilation[at] + 1 - in;
+  if (lacking < 0) extent.before = lacking / 2;
+  return extent;
 }
 
 Result<PartialShape> windowed_shape(const Node& node, const Window3& w, const PartialShape& volume, int64_t channels) {

@@ -6,6 +6,7 @@
 
 #include "graph/gradient.h"
 #include "nn/losses.h"
+#include "nn/recurrent.h"
 #include "small_model.h"
 
 namespace dtg {
@@ -250,6 +251,36 @@ TEST(Layers, SayWhatIsWrong) {
   EXPECT_EQ(dropout(model, good, 1.5, whole, {}).status().code(), Code::invalid_argument);
   EXPECT_EQ(dense(model, Value(), {.units = 2}).status().code(), Code::invalid_argument);
   EXPECT_TRUE(model.variables().empty());
+}
+
+// As in Keras: a sequence of no steps has no last output, whatever state it begins with; its state stays what it was.
+TEST(Layers, ASequenceOfNoStepsKeepsItsStateAndHasNoOutput) {
+  using Layer = RecurrentLayer;
+  for (const auto kind : {Layer::Kind::lstm, Layer::Kind::gru, Layer::Kind::simple}) {
+    SmallModel small;
+    const Value x = small.placeholder("x", DType::f32, {2, 3, 2});
+    Build build(small.graph());
+    const Value start = build.constant(good(Tensor::of<float>(Shape::of({2, 2}), std::array{0.5f, 0.5f, 0.5f, 0.5f})));
+    const Value lengths = build.constant(good(Tensor::of<int64_t>(Shape::of({2}), std::array{int64_t{0}, int64_t{2}})));
+    Layer layer = {.kind = kind, .units = 2};
+    layer.lengths = lengths, layer.hidden = start;
+    if (kind == Layer::Kind::lstm) layer.cell = start;
+    const Recurrent made = good(recurrent(small.model(), x, layer));
+    small.init();
+    const Tensor fed =
+        good(Tensor::of<float>(Shape::of({2, 3, 2}), std::array{1.f, 2.f, 3.f, 4.f, 5.f, 6.f, 7.f, 8.f, 9.f, 1.f, 2.f, 3.f}));
+    const Tensor* const given[] = {&fed};
+    const Value wanted[] = {made.outputs, made.hidden};
+    std::vector<Tensor> out(2);
+    ASSERT_TRUE(small.session().run({.feeds = {&x, 1}, .feed_tensors = given, .fetches = wanted, .targets = {}}, out).ok());
+    const auto* outputs = out[0].as<float>();
+    for (int i = 0; i < 6; ++i) EXPECT_EQ(outputs[i], 0) << i;
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(out[1].as<float>()[i], 0.5f);
+      EXPECT_NE(outputs[8 + i], 0);
+      EXPECT_EQ(outputs[10 + i], outputs[8 + i]) << "held";
+    }
+  }
 }
 
 }  // namespace

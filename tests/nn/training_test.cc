@@ -184,6 +184,41 @@ TEST(Lookahead, GoesBackToTheSlowCopy) {
   }
 }
 
+// With accumulation a step is one that moves the variable; in between neither it nor the slow copy does.
+TEST(Lookahead, CountsWhatAccumulationApplies) {
+  SmallModel small;
+  const NamedVariable v = small.variable("v", {1});
+  const Training training =
+      good(minimize(small.model(), sum_of_products(small, v, slope(small, {1})),
+                    {.learning_rate = {}, .rate = 1, .accumulation_steps = 3, .lookahead_steps = 2, .lookahead_share = 0.5}));
+  small.init();
+  const std::vector<float> wanted = {1, 1, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1};
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    small.step(training.train);
+    EXPECT_EQ(small.floats(v.read)[0], wanted[i]) << i + 1;
+    EXPECT_EQ(read(small, "v/Slow")[0], i + 1 < 6 ? 1.0f : i + 1 < 12 ? 0.0f : -1.0f) << i + 1;
+  }
+}
+
+// A share of 0.999 is 1 in bfloat16: the moments would stay 0, and the step divide by them.
+TEST(Rounding, OfSharesThatTheTypeMakesOneIsRefused) {
+  for (const auto kind : {Kind::adam, Kind::adam_w, Kind::nadam, Kind::lion}) {
+    SmallModel small;
+    const NamedVariable v = good(small.model().add_variable({.name = "v", .dtype = DType::bf16, .shape = Shape::of({2})}));
+    Build build(small.graph());
+    const Value loss = build.sum(build.op("Square", {v.read}), build.ints({0}));
+    Optimizer optimizer = {.kind = kind, .learning_rate = {}, .rate = 0.1};
+    const auto refused = minimize(small.model(), loss, optimizer);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+    EXPECT_NE(refused.status().message().find("beta2 is 0.999, which bfloat16 rounds to 1, so that the moments of \"v\" would never move"),
+              std::string::npos)
+        << refused.status().message();
+    optimizer.beta2 = 0.95;
+    EXPECT_TRUE(minimize(small.model(), loss, optimizer).ok());
+  }
+}
+
 TEST(Averages, CanBeReadAndTakenOver) {
   SmallModel small;
   const NamedVariable v = small.variable("v", {1});

@@ -225,6 +225,32 @@ TEST_F(VolumeTest, TiesInVolumes) {
   EXPECT_EQ(as_vector<float>(again.value()[0]), (std::vector<float>{1, 4}));
 }
 
+// TensorFlow's values: where strides pass over the edges, windows of volumes leave out as much in front as behind, those of images not.
+TEST_F(VolumeTest, StridesLargerThanTheWindow) {
+  std::vector<float> numbers(8);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i + 1);
+  const Tensor x = values<float>({1, 1, 1, 8, 1}, numbers), one = values<float>({1, 1, 1, 1, 1}, {1}),
+               dy = values<float>({1, 1, 1, 2, 1}, {3, 4});
+  const std::vector<float> seen = {2, 6}, back = {0, 3, 0, 0, 0, 4, 0, 0};
+  const List step = {1, 1, 1, 4, 1};
+  for (const char* op : {"MaxPool3D", "AvgPool3D"}) {
+    auto y = one_.run(op, {x}, {{"ksize", List{1, 1, 1, 1, 1}}, {"strides", step}, {"padding", "SAME"}});
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    EXPECT_EQ(as_vector<float>(y.value()[0]), seen) << op;
+  }
+  const std::initializer_list<Attr> attrs = {{"strides", step}, {"padding", "SAME"}};
+  auto y = one_.run("Conv3D", {x, one}, attrs);
+  ASSERT_TRUE(y.ok()) << y.status().message();
+  EXPECT_EQ(as_vector<float>(y.value()[0]), seen);
+  auto dx = one_.run("Conv3DBackpropInputV2", {values<int32_t>({5}, {1, 1, 1, 8, 1}), one, dy}, attrs);
+  ASSERT_TRUE(dx.ok()) << dx.status().message();
+  EXPECT_EQ(as_vector<float>(dx.value()[0]), back);
+  auto image = one_.run("MaxPool", {values<float>({1, 1, 8, 1}, numbers)},
+                        {{"ksize", List{1, 1, 1, 1}}, {"strides", List{1, 1, 4, 1}}, {"padding", "SAME"}});
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_EQ(as_vector<float>(image.value()[0]), (std::vector<float>{1, 5}));
+}
+
 TEST_F(VolumeTest, PlacesOutsideTheImageAreRefused) {
   const std::vector<Attr> attrs = {{"ksize", List{1, 2, 2, 1}}, {"strides", List{1, 2, 2, 1}}, {"padding", "VALID"}};
   const Tensor x = values<float>({1, 2, 2, 1}, {1, 2, 3, 4}), g = values<float>({1, 1, 1, 1}, {5});
