@@ -122,6 +122,16 @@ void classify(NamedVariable& variable, const std::set<std::string>& names, std::
   variable.absolute = !variable.trainable;
 }
 
+// The scopes that the variables stand in, so that a layer which is added takes the next free name, as it would have beside the first.
+void take_scopes(Graph& graph, const std::set<std::string>& names) {
+  std::set<std::string> scopes;
+  for (const std::string& name : names) {
+    for (size_t cut = name.find('/'); cut != std::string::npos; cut = name.find('/', cut + 1)) scopes.insert(name.substr(0, cut));
+  }
+  const NameScope root(graph, "");
+  for (const std::string& scope : scopes) const NameScope taken(graph, scope);
+}
+
 }  // namespace
 
 Result<Ref<Model>> adopt_graph(Ref<Graph> graph, uint64_t seed, std::span<const VariableNote> notes) {
@@ -135,6 +145,7 @@ Result<Ref<Model>> adopt_graph(Ref<Graph> graph, uint64_t seed, std::span<const 
     classify(variable, names, notes);
     model->take_over(std::move(variable));
   }
+  take_scopes(*graph, names);
   return model;
 }
 

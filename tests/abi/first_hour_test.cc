@@ -470,6 +470,12 @@ TEST_F(FirstHour, AnImportedGraphKnowsItsVariables) {
   OK(dtg_value_name(graph, y, &name, nullptr));
   OK(dtg_graph_find(other, name, DTG_STRLEN, &out));
   EXPECT_EQ(run(fresh, out, in, {1, 2}), expected);
+  // A layer that is added takes the next free name, not a free variable of the one that is there.
+  dtg_dense again = DTG_DENSE_INIT;
+  again.name = "hidden", again.units = 2;
+  OK(dtg_nn_dense(found, in, &again, &out));
+  dtg_variable added = DTG_VARIABLE_INIT;
+  OK(dtg_model_find_variable(found, "hidden_1/kernel", DTG_STRLEN, &added));
   dtg_session_release(fresh);
   dtg_model_release(found);
   dtg_graph_release(other);

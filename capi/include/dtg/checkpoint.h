@@ -26,8 +26,10 @@ DTG_BEGIN_DECLS
 /* ---- training ----
  *
  * What a set holds: every variable of the model, weights and what optimizers keep and the count of steps, as it is in the session; where
- * the data sets stand that were added; and the model's seed, which together with the count of steps is all that its random ops know. So
+ * the data sets stand that were added; and the model's seed, which together with the count of steps is all that its layers draw by. So
  * training that goes on from a set makes the same steps, to the last bit, as if it had not stopped, where it is deterministic without.
+ * Ops that keep a state of their own are not part of a set: RandomStandardNormal and its kind begin their draws anew in a new session (and
+ * without seeds draw others each time). dtg_nn_noise draws by the step.
  *
  * In a cluster the chief saves and restores, and a client where there is no chief; for others these functions are PERMISSION_DENIED. It
  * fetches what parameter servers hold and writes all of it into its own directory, so another number of them can go on from a set.

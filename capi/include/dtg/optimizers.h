@@ -128,7 +128,9 @@ typedef struct dtg_optimizer {
                                  only as far as the loss depends on them. dtg_nn_apply_gradients and the like do not look at it */
   size_t num_variables;
   int32_t use_ema; /* keeps a mean of each trained variable, "v/ExponentialMovingAverage" (dtg_model_find_variable), which is v after
-                      the first step and then mean = ema_momentum * mean + (1 - ema_momentum) * v, after each step. Keras' use_ema */
+                      the first step and then mean = ema_momentum * mean + (1 - ema_momentum) * v, after each step. Keras' use_ema, but
+                      that no fit takes the means over at its end: a trainer evaluates, keeps and exports v. To have them there, give
+                      ema_overwrite_every the number of steps of the training, or restore a file of weights with names mapped */
   int32_t reserved1;
   double ema_momentum;         /* 0: 0.99 */
   int64_t ema_overwrite_every; /* steps after which v becomes its mean, again and again; 0: never. Keras' ema_overwrite_frequency */
@@ -137,7 +139,8 @@ typedef struct dtg_optimizer {
                                   follows  each, as in Keras (gradient_accumulation_steps). Alone, with towers and strategies; with replicas
                                   UNIMPLEMENTED */
   int64_t lookahead_steps; /* 1 or more: after so many steps the slow copy "v/Slow" (at first v itself) goes lookahead_share of the way to
-                              v, and v goes there, again and again. Semantics: tfa.optimizers.Lookahead; 0: none */
+                              v, and v goes there, again and again; with accumulation_steps steps that apply are counted. Semantics:
+                              tfa.optimizers.Lookahead; 0: none */
   double lookahead_share;  /* 0: 0.5 */
 } dtg_optimizer;
 /* clang-format off */

@@ -7,7 +7,10 @@
  *   DTG_SYNC_STRICT    one contribution per worker and step, added up in the order of the workers: equal runs give equal bits,
  *                      whoever is first, and the bits of dtg_nn_minimize_towers over the same shares of the batch. A
  *                      contribution from variables of an older step is dropped. A worker that was restarted may send its
- *                      step again: until the update takes one, the last counts.
+ *                      step again: until the update takes one, the last counts. Layers that draw (dtg_nn_dropout, dtg_nn_noise,
+ *                      sampled losses) do so by the seed of the model, the layer and the step: workers of one seed draw alike,
+ *                      where towers, whose layers are others, do not. Give each worker's model a seed of its own, as the first
+ *                      values are the chief's; the bits of such a training are its own, not those of towers.
  *   DTG_SYNC_REPLICAS  TensorFlow's SyncReplicasOptimizer: the mean of all gradients that are there once R arrived, tokens
  *                      that any worker may take, gradients of an older step dropped.
  *   DTG_SYNC_SSP       Stale synchronous parallel: as DTG_SYNC_ASYNC, but a worker is at most `staleness` steps ahead of the
