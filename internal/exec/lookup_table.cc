@@ -31,12 +31,9 @@ Ref<LookupTable::Row> LookupTable::Contents::find(std::string_view key) const {
 void LookupTable::Contents::put(Ref<Row> row) {
   Shard& shard = shards_[shard_of(row->key())];
   const std::lock_guard hold(shard.mutex);
-  if (const auto found = shard.slots.find(row->key()); found != shard.slots.end()) {
-    std::swap(found->row, row);
-    return;
-  }
-  shard.slots.insert(Slot{std::move(row)});
-  size_.fetch_add(1, std::memory_order_relaxed);
+  const auto [at, fresh] = shard.slots.insert(Slot{row});
+  if (fresh) size_.fetch_add(1, std::memory_order_relaxed);
+  else std::swap(at->row, row);
 }
 
 void LookupTable::Contents::remove(std::string_view key) {
