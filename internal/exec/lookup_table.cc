@@ -1,22 +1,79 @@
-// Entries of a table. What fails halfway, for a bad key or for lack of memory, changes nothing: all keys are looked at first.
+// Entries of a table. What fails for a bad key changes nothing: all keys are looked at first. What is made aside, in import() and
+// initialize(), takes its place when nothing can fail any more; insert() and remove() come to their end once they have begun.
 #include "exec/lookup_table.h"
 
 #include <cstring>
+#include <new>
+
+#include "base/watched.h"
 
 namespace dtg {
 
-void LookupTable::destroy(const Status&) {
-  const std::lock_guard hold(mutex_);
-  clear();
-  filled_ = false;
+// ---- rows and where they lie ----
+
+LookupTable::Row::Row(std::string_view key, uint64_t value_bytes) : key_bytes_(key.size()), value_bytes_(value_bytes) {
+  if (!key.empty()) std::memcpy(bytes(), key.data(), key.size());
 }
 
-void LookupTable::clear() {
-  rows_.clear();
-  index_.clear();
-  plain_.clear();
-  texts_.clear();
+Ref<LookupTable::Row> LookupTable::Row::make(std::string_view key, uint64_t value_bytes) {
+  void* const memory = ::operator new(sizeof(Row) + key.size() + value_bytes);
+  return Ref<Row>::adopt(::new (memory) Row(key, value_bytes));
 }
+
+Ref<LookupTable::Row> LookupTable::Contents::find(std::string_view key) const {
+  const Shard& shard = shards_[shard_of(key)];
+  const std::lock_guard hold(shard.mutex);
+  const auto found = shard.slots.find(key);
+  return found == shard.slots.end() ? nullptr : found->row;
+}
+
+// What goes is let go of when nobody can be held up by it.
+void LookupTable::Contents::put(Ref<Row> row) {
+  Shard& shard = shards_[shard_of(row->key())];
+  const std::lock_guard hold(shard.mutex);
+  const auto [at, fresh] = shard.slots.insert(Slot{row});
+  if (fresh) size_.fetch_add(1, std::memory_order_relaxed);
+  else std::swap(at->row, row);
+}
+
+void LookupTable::Contents::remove(std::string_view key) {
+  Shard& shard = shards_[shard_of(key)];
+  decltype(shard.slots)::node_type gone;
+  const std::lock_guard hold(shard.mutex);
+  const auto found = shard.slots.find(key);
+  if (found == shard.slots.end()) return;
+  gone = shard.slots.extract(found);
+  size_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::vector<Ref<LookupTable::Row>> LookupTable::Contents::all() const {
+  std::vector<Ref<Row>> rows;
+  rows.reserve(static_cast<size_t>(size()));
+  for (const Shard& shard : shards_) {
+    Interrupt::look();
+    const std::lock_guard hold(shard.mutex);
+    for (const Slot& slot : shard.slots) rows.push_back(slot.row);
+  }
+  return rows;
+}
+
+// ---- the table ----
+
+LookupTable::LookupTable(std::string name, Spec spec)
+    : Resource(std::move(name)), spec_(std::move(spec)), contents_(make_ref<Contents>()) {}
+
+Ref<LookupTable::Contents> LookupTable::present() const {
+  const std::lock_guard lock(word_);
+  return contents_;
+}
+
+void LookupTable::destroy(const Status&) {
+  Ref<Contents> other = make_ref<Contents>();
+  const std::lock_guard lock(word_);
+  std::swap(contents_, other);
+}
+
+int64_t LookupTable::size() const { return present()->size(); }
 
 Status LookupTable::check_types(DType keys, DType values) const {
   const bool fits = (keys == DType::invalid || keys == spec_.keys) && (values == DType::invalid || values == spec_.values);
@@ -26,8 +83,8 @@ Status LookupTable::check_types(DType keys, DType values) const {
                           values == DType::invalid ? "any" : dtype_name(values));
 }
 
-Status LookupTable::check_filled(const char* attempted) const {
-  if (spec_.form != Form::fixed || filled_) return {};
+Status LookupTable::check_filled(const Contents& contents, const char* attempted) const {
+  if (spec_.form != Form::fixed || contents.filled) return {};
   return failed_precondition("%s the table \"%s\": it has not been initialised; run its InitializeTableV2 first", attempted,
                              name().c_str());
 }
@@ -44,7 +101,8 @@ Status LookupTable::check_key(std::string_view key, const char* attempted) const
 }
 
 Status LookupTable::check_keys(const Entries& entries, const char* attempted) const {
-  for (int64_t i = 0; i < entries.count; ++i) DTG_TRY(check_key(key_at(entries.keys, i), attempted));
+  if (spec_.form != Form::dense) return {};
+  for (const int64_t i : watched(entries.count)) DTG_TRY(check_key(key_at(entries.keys, i), attempted));
   return {};
 }
 
@@ -54,173 +112,175 @@ std::string_view LookupTable::key_at(const void* keys, int64_t i) const {
   return {static_cast<const char*>(keys) + i * size, static_cast<size_t>(size)};
 }
 
-int64_t LookupTable::size() const {
-  const std::lock_guard hold(mutex_);
-  return static_cast<int64_t>(rows_.size());
-}
+// ---- values ----
 
-// A row for a new key, with nothing in it yet.
-size_t LookupTable::add_row(std::string_view key) {
-  const size_t at = rows_.size();
-  try {
-    rows_.push_back(nullptr);
-    if (spec_.values == DType::string) texts_.resize((at + 1) * static_cast<size_t>(spec_.row.count()));
-    else plain_.resize((at + 1) * static_cast<size_t>(width()));
-    rows_.back() = &index_.emplace(std::string(key), at).first->first;
-  } catch (const std::bad_alloc&) {
-    rows_.resize(at);
-    throw;
+Ref<LookupTable::Row> LookupTable::encoded(std::string_view key, const void* cells) const {
+  if (spec_.values != DType::string) {
+    Ref<Row> row = Row::make(key, static_cast<uint64_t>(width()));
+    if (width() > 0) std::memcpy(row->value(), cells, static_cast<size_t>(width()));
+    return row;
   }
-  return at;
+  const auto* const texts = static_cast<const Text*>(cells);
+  uint64_t bytes = static_cast<uint64_t>(elements()) * sizeof(uint64_t);
+  for (int64_t k = 0; k < elements(); ++k) bytes += texts[k].view().size();
+  Ref<Row> row = Row::make(key, bytes);
+  char* lengths = row->value();
+  char* to = lengths + static_cast<uint64_t>(elements()) * sizeof(uint64_t);
+  for (int64_t k = 0; k < elements(); ++k, lengths += sizeof(uint64_t)) {
+    const std::string_view text = texts[k].view();
+    const uint64_t size = text.size();
+    std::memcpy(lengths, &size, sizeof size);
+    if (size > 0) std::memcpy(to, text.data(), size);
+    to += size;
+  }
+  return row;
 }
 
-void LookupTable::store(size_t at, const void* row) {
-  const auto elements = static_cast<size_t>(spec_.row.count()), bytes = static_cast<size_t>(width());
-  if (spec_.values == DType::string) {
-    for (size_t i = 0; i < elements; ++i) texts_[at * elements + i] = static_cast<const Text*>(row)[i].view();
-  } else if (bytes > 0) {
-    std::memcpy(plain_.data() + at * bytes, row, bytes);
+uint64_t LookupTable::text_bytes(const Row& row) const {
+  return spec_.values == DType::string ? row.value_bytes() - static_cast<uint64_t>(elements()) * sizeof(uint64_t) : 0;
+}
+
+// A value as cells.
+void LookupTable::load(const Row& row, TextSpace& space, char* to) const {
+  if (spec_.values != DType::string) {
+    if (width() > 0) std::memcpy(to, row.value(), static_cast<size_t>(width()));
+    return;
+  }
+  const char* lengths = row.value();
+  const char* text = lengths + static_cast<uint64_t>(elements()) * sizeof(uint64_t);
+  for (int64_t k = 0; k < elements(); ++k, lengths += sizeof(uint64_t)) {
+    uint64_t size = 0;
+    std::memcpy(&size, lengths, sizeof size);
+    const char* const from = space.here();
+    space.put({text, size});
+    reinterpret_cast<Text*>(to)[k] = space.since(from);
+    text += size;
   }
 }
 
-bool LookupTable::same_row(size_t at, const void* row) const {
-  const auto elements = static_cast<size_t>(spec_.row.count()), bytes = static_cast<size_t>(width());
-  if (spec_.values != DType::string) return bytes == 0 || std::memcmp(plain_.data() + at * bytes, row, bytes) == 0;
-  for (size_t i = 0; i < elements; ++i) {
-    if (texts_[at * elements + i] != static_cast<const Text*>(row)[i].view()) return false;
-  }
-  return true;
-}
-
-void LookupTable::put(std::string_view key, const void* row) {
-  const auto found = index_.find(key);
-  store(found == index_.end() ? add_row(key) : found->second, row);
-}
+// ---- operations ----
 
 Status LookupTable::insert(const Entries& entries) {
   DTG_TRY(check_mutable("insert into"));
-  const std::lock_guard hold(mutex_);
   DTG_TRY(check_keys(entries, "insert into"));
-  for (int64_t i = 0; i < entries.count; ++i) put(key_at(entries.keys, i), static_cast<const char*>(entries.values) + i * width());
+  const Ref<Contents> contents = present();
+  for (int64_t i = 0; i < entries.count; ++i) contents->put(encoded(key_at(entries.keys, i), row_at(entries, i)));
+  return {};
+}
+
+Status LookupTable::remove(const void* keys, int64_t count) {
+  DTG_TRY(check_mutable("remove from"));
+  DTG_TRY(check_keys({keys, nullptr, count}, "remove from"));
+  const Ref<Contents> contents = present();
+  for (int64_t i = 0; i < count; ++i) contents->remove(key_at(keys, i));
   return {};
 }
 
 Status LookupTable::import(const Entries& entries) {
   DTG_TRY(check_mutable("import into"));
-  const std::lock_guard hold(mutex_);
-  clear();
-  for (int64_t i = 0; i < entries.count; ++i) {
+  Ref<Contents> made = make_ref<Contents>();
+  for (const int64_t i : watched(entries.count, 100)) {
     // What a dense table exported elsewhere may hold the keys of places without an entry.
     const std::string_view key = key_at(entries.keys, i);
-    if (check_key(key, "import into").ok()) put(key, static_cast<const char*>(entries.values) + i * width());
+    if (check_key(key, "import into").ok()) made->put(encoded(key, row_at(entries, i)));
   }
+  const std::lock_guard lock(word_);
+  std::swap(contents_, made);
   return {};
+}
+
+Status LookupTable::filled_again(int64_t there, int64_t given) const {
+  if (given == there) return {};
+  return failed_precondition("initialise the table \"%s\": it has %lld entries already, %lld were given", name().c_str(),
+                             static_cast<long long>(there), static_cast<long long>(given));
 }
 
 Status LookupTable::initialize(const Entries& entries) {
   if (spec_.form != Form::fixed) {
     return invalid_argument("initialise the table \"%s\": it is mutable; insert or import instead", name().c_str());
   }
-  const std::lock_guard hold(mutex_);
-  if (filled_) {
-    if (entries.count == static_cast<int64_t>(rows_.size())) return {};
-    return failed_precondition("initialise the table \"%s\": it has %zu entries already, %lld were given", name().c_str(), rows_.size(),
-                               static_cast<long long>(entries.count));
-  }
-  for (int64_t i = 0; i < entries.count; ++i) {
-    const std::string_view key = key_at(entries.keys, i);
-    const void* const row = static_cast<const char*>(entries.values) + i * width();
-    const auto found = index_.find(key);
-    if (found == index_.end()) {
-      store(add_row(key), row);
-    } else if (!same_row(found->second, row)) {
-      clear();
+  if (const Ref<Contents> there = present(); there->filled) return filled_again(there->size(), entries.count);
+  Ref<Contents> made = make_ref<Contents>();
+  for (const int64_t i : watched(entries.count, 100)) {
+    Ref<Row> row = encoded(key_at(entries.keys, i), row_at(entries, i));
+    const Ref<Row> before = made->find(row->key());
+    if (!before) {
+      made->put(std::move(row));
+    } else if (std::string_view(before->value(), before->value_bytes()) != std::string_view(row->value(), row->value_bytes())) {
       return invalid_argument("initialise the table \"%s\": entry %lld repeats a key with another value", name().c_str(),
                               static_cast<long long>(i));
     }
   }
-  filled_ = true;
-  return {};
+  made->filled = true;
+  Ref<Contents> first;  // who was meanwhile
+  {
+    const std::lock_guard lock(word_);
+    if (contents_->filled) first = contents_;
+    else std::swap(contents_, made);
+  }
+  return first ? filled_again(first->size(), entries.count) : Status();
 }
 
-Status LookupTable::remove(const void* keys, int64_t count) {
-  DTG_TRY(check_mutable("remove from"));
-  const std::lock_guard hold(mutex_);
-  DTG_TRY(check_keys({keys, nullptr, count}, "remove from"));
-  const auto elements = static_cast<size_t>(spec_.row.count()), bytes = static_cast<size_t>(width());
-  for (int64_t i = 0; i < count; ++i) {
-    const auto found = index_.find(key_at(keys, i));
-    if (found == index_.end()) continue;
-    const size_t at = found->second, last = rows_.size() - 1;
-    if (at != last) {
-      rows_[at] = rows_[last];
-      index_.find(*rows_[at])->second = at;
-      if (spec_.values != DType::string && bytes > 0) std::memcpy(plain_.data() + at * bytes, plain_.data() + last * bytes, bytes);
-      for (size_t k = 0; k < elements && spec_.values == DType::string; ++k) texts_[at * elements + k].swap(texts_[last * elements + k]);
-    }
-    rows_.pop_back();
-    if (spec_.values == DType::string) texts_.resize(last * elements);
-    else plain_.resize(last * bytes);
-    index_.erase(found);
+// The values of keys in [from, to), whose bytes are leased together.
+Status LookupTable::find_texts(RunContext& c, const Contents& contents, const void* keys, int64_t from, int64_t to, const Entries& defaults,
+                               char* out) const {
+  std::vector<Ref<Row>> rows(static_cast<size_t>(to - from));
+  TextSpace space;
+  for (int64_t i = from; i < to; ++i) {
+    Ref<Row>& row = rows[static_cast<size_t>(i - from)];
+    row = contents.find(key_at(keys, i));
+    if (row) space.want(text_bytes(*row));
+  }
+  DTG_TRY(space.take(c));
+  for (int64_t i = from; i < to; ++i) {
+    char* const cells = out + i * width();
+    if (const Ref<Row>& row = rows[static_cast<size_t>(i - from)]) load(*row, space, cells);
+    else if (width() > 0) std::memcpy(cells, row_at(defaults, defaults.count == 1 ? 0 : i), static_cast<size_t>(width()));
   }
   return {};
-}
-
-uint64_t LookupTable::text_bytes(size_t at) const {
-  uint64_t bytes = 0;
-  const auto elements = static_cast<size_t>(spec_.row.count());
-  for (size_t k = 0; k < elements && spec_.values == DType::string; ++k) bytes += texts_[at * elements + k].size();
-  return bytes;
-}
-
-// Row `at` as cells.
-void LookupTable::load(size_t at, TextSpace& space, char* to) const {
-  const auto elements = static_cast<size_t>(spec_.row.count()), bytes = static_cast<size_t>(width());
-  if (spec_.values != DType::string) {
-    if (bytes > 0) std::memcpy(to, plain_.data() + at * bytes, bytes);
-    return;
-  }
-  for (size_t k = 0; k < elements; ++k) {
-    const char* const from = space.here();
-    space.put(texts_[at * elements + k]);
-    reinterpret_cast<Text*>(to)[k] = space.since(from);
-  }
 }
 
 Status LookupTable::find(RunContext& c, const void* keys, int64_t count, const void* defaults, bool one_default, void* out) const {
-  const std::lock_guard hold(mutex_);
-  DTG_TRY(check_filled("look into"));
+  constexpr int64_t kTogether = 4096;
+  const Ref<Contents> contents = present();
+  DTG_TRY(check_filled(*contents, "look into"));
   DTG_TRY(check_keys({keys, nullptr, count}, "look into"));
-  TextSpace space;
-  for (int64_t i = 0; i < count && spec_.values == DType::string; ++i) {
-    const auto found = index_.find(key_at(keys, i));
-    if (found != index_.end()) space.want(text_bytes(found->second));
+  const Entries others{nullptr, defaults, one_default ? 1 : count};
+  auto* const to = static_cast<char*>(out);
+  if (spec_.values == DType::string) {
+    for (int64_t from = 0; from < count; from += kTogether) {
+      DTG_TRY(find_texts(c, *contents, keys, from, std::min(count, from + kTogether), others, to));
+      Interrupt::look();
+    }
+    return {};
   }
-  DTG_TRY(space.take(c));
-  const int64_t bytes = width();
-  for (int64_t i = 0; i < count; ++i) {
-    char* const to = static_cast<char*>(out) + i * bytes;
-    const auto found = index_.find(key_at(keys, i));
-    if (found != index_.end()) load(found->second, space, to);
-    else if (bytes > 0) std::memcpy(to, static_cast<const char*>(defaults) + (one_default ? 0 : i * bytes), static_cast<size_t>(bytes));
+  for (const int64_t i : watched(count, 50)) {
+    const Ref<Row> row = contents->find(key_at(keys, i));
+    const void* const value = row ? row->value() : row_at(others, one_default ? 0 : i);
+    if (width() > 0) std::memcpy(to + i * width(), value, static_cast<size_t>(width()));
   }
   return {};
 }
 
-Status LookupTable::write_all(RunContext& c, void* keys, void* values) const {
+Status LookupTable::write_all(RunContext& c, const std::vector<Ref<Row>>& rows, void* keys, void* values) const {
+  const auto count = static_cast<int64_t>(rows.size());
   TextSpace space;
-  for (size_t at = 0; at < rows_.size(); ++at) space.want(text_bytes(at) + (spec_.keys == DType::string ? rows_[at]->size() : 0));
+  for (const int64_t i : watched(count)) {
+    const Row& row = *rows[static_cast<size_t>(i)];
+    space.want(text_bytes(row) + (spec_.keys == DType::string ? row.key().size() : 0));
+  }
   DTG_TRY(space.take(c));
-  for (size_t at = 0; at < rows_.size(); ++at) {
-    const std::string& key = *rows_[at];
+  for (const int64_t i : watched(count, 20)) {
+    const Row& row = *rows[static_cast<size_t>(i)];
+    const std::string_view key = row.key();
     if (spec_.keys == DType::string) {
       const char* const from = space.here();
       space.put(key);
-      static_cast<Text*>(keys)[at] = space.since(from);
+      static_cast<Text*>(keys)[i] = space.since(from);
     } else {
-      std::memcpy(static_cast<char*>(keys) + at * key.size(), key.data(), key.size());
+      std::memcpy(static_cast<char*>(keys) + static_cast<size_t>(i) * key.size(), key.data(), key.size());
     }
-    load(at, space, static_cast<char*>(values) + at * static_cast<size_t>(width()));
+    load(row, space, static_cast<char*>(values) + i * width());
   }
   return {};
 }

@@ -43,22 +43,23 @@ struct Drawn {
   Value classes, true_expected, expected;
 };
 
-// Where a class is drawn is no function of the weights.
-Drawn draw(Model& model, Build& b, const SampledLoss& loss, Value labels, int64_t trues) {
-  if (loss.sampled.valid()) return {b.cast(loss.sampled, DType::i64), loss.true_expected, loss.sampled_expected};
+// A function of (seed, this layer, step), as dropout is: nothing is kept between runs, so a step that is made again draws the same classes,
+// whoever makes it. Where a class is drawn is no function of the weights.
+Result<Drawn> draw(Model& model, Build& b, const SampledLoss& loss, Value labels, int64_t trues) {
+  if (loss.sampled.valid()) return Drawn{b.cast(loss.sampled, DType::i64), loss.true_expected, loss.sampled_expected};
+  DTG_TRY(b.status());
+  DTG_ASSIGN(const NamedVariable step, model.global_step());
   const RandomStream stream = model.next_stream();
-  const char* const op = loss.candidates == SampledLoss::Candidates::uniform ? "UniformCandidateSampler" : "LogUniformCandidateSampler";
-  // A seed of (0, 0) would be another one in each process.
-  const auto seed = static_cast<int64_t>(stream.seed & 0x7fffffff) + 1, second = static_cast<int64_t>(stream.number & 0x7fffffff) + 1;
-  const Value made = b.op(op, {labels},
+  const auto layer = static_cast<int64_t>(stream.seed ^ stream.number * 0x9e3779b97f4a7c15u);
+  const Value pair[] = {b.integer(layer, DType::i64), step.read};
+  const Value made = b.op("_SampleClasses", {labels, b.op("Pack", pair)},
                           {{"num_true", trues},
                            {"num_sampled", loss.samples},
                            {"unique", true},
                            {"range_max", loss.classes},
-                           {"seed", seed},
-                           {"seed2", second}});
-  if (!b.ok()) return {};
-  return {made, made.sibling(1), made.sibling(2)};
+                           {"log_uniform", loss.candidates == SampledLoss::Candidates::log_uniform}});
+  DTG_TRY(b.status());
+  return Drawn{made, made.sibling(1), made.sibling(2)};
 }
 
 // Sampled classes that are true ones of the example, as logits that say never.
@@ -117,7 +118,9 @@ Result<Value> sampled_loss(Model& model, const SampledLoss& loss, Value labels, 
   labels = b.cast(labels, DType::i64);
   DTG_TRY(b.status());
   const int64_t trues = b.info(labels).shape.dim(1);
-  const Drawn drawn = draw(model, b, loss, labels, trues);
+  const auto found = draw(model, b, loss, labels, trues);
+  DTG_TRY(found.status().with_context(what(loss)));
+  const Drawn& drawn = found.value();
   Logits logits = logits_of(model, b, weights, biases, labels, drawn.classes, x, trues, width);
   if (!loss.keep_hits) logits.sampled = without_hits(b, logits.sampled, labels, drawn.classes, trues);
   // Less for what is drawn often anyway.

@@ -23,8 +23,7 @@ Result<Ref<RandomState>> random_state(PrepareContext& c) {
   auto seed = static_cast<uint64_t>(c.integer("seed")), seed2 = static_cast<uint64_t>(c.integer("seed2"));
   const std::string name = format("%s %.*s %llu %llu", c.node().op->name().c_str(), static_cast<int>(c.node().name.size()),
                                   c.node().name.data(), static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed2));
-  // A container of its own: no variable can be in the way, and a reset of the default one ends no stream.
-  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(c.device(), "random state", name, RandomState::kKind, [&] {
+  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(place_of_draws(c), kDefaultContainer, name, RandomState::kKind, [&] {
     if (seed == 0 && seed2 == 0) seed = system_random().u64(), seed2 = system_random().u64();
     return Ref<Resource>(make_ref<RandomState>(name, cpu::Philox(seed, 0, seed2)));
   }));

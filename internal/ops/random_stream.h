@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mutex>
+#include <string>
 
 #include "base/spin_lock.h"
 #include "device/cpu/philox.h"
@@ -39,7 +40,9 @@ inline Status check_algorithm(const RunContext& c, int32_t number) {
 }
 
 // The stream of one node with seeds: each run takes the blocks that follow those of the run before it. It lives in the store, since
-// a node may stand in several plans; whoever prepares the node first makes it.
+// a node may stand in several plans; whoever prepares the node first makes it. So it is of the session where that has a store of its own,
+// and at a server of all sessions whose node has that name, op and seeds: one goes on where another stopped, and what a session left there
+// stays until the default container is reset, or the server ends. What is to be a function of the step draws without a state.
 class RandomState final : public Resource {
  public:
   RandomState(std::string name, const cpu::Philox& stream) : Resource(std::move(name)), stream_(stream) {}
@@ -59,6 +62,10 @@ class RandomState final : public Resource {
   SpinLock word_;
   cpu::Philox stream_;
 };
+
+// Where the store keeps what draws go on from: beside the device. No handle names such a place, so nothing that a client makes can be in
+// the way there.
+inline std::string place_of_draws(const PrepareContext& c) { return std::string(c.device()) + " draws"; }
 
 // The state of the node that is prepared, by its name, its op and its seeds. Two seeds of 0 mean any.
 Result<Ref<RandomState>> random_state(PrepareContext& c);

@@ -12,6 +12,7 @@
 #include "ops/integers.h"
 #include "ops/keys.h"
 #include "ops/random_stream.h"
+#include "ops/sampler_counts.h"
 
 namespace dtg::ops {
 namespace {
@@ -47,62 +48,31 @@ struct LogUniformClasses {
   }
 };
 
-// Weights that are given, drawn from by the method of aliases: a class keeps its share or hands it to another.
+// Weights that are given, drawn from by the method of aliases: a class keeps its share or hands it to another. Reserved classes come first
+// and have no weight; they are as many as an attribute says, so nothing is kept for each: they hand theirs over in stretches.
 struct FixedClasses {
-  std::span<const float> weights, keep;
+  struct Stretch {
+    int64_t from;  // to the end of the one before
+    int64_t alias;
+  };
+  int64_t reserved = 0;
+  int64_t kept = 0;                      // of the reserved: these keep their share, which is what rounding has left
+  std::span<const Stretch> stretches;    // from the last to the first
+  std::span<const float> weights, keep;  // behind the reserved ones
   std::span<const int32_t> alias;
   float total = 0;
   int64_t sample(PhiloxWords& words) const {
     const float r = words.uniform_float();
-    const auto at = static_cast<size_t>(words.below(static_cast<uint32_t>(keep.size())));
-    return r < keep[at] ? static_cast<int64_t>(at) : alias[at];
+    const auto at = static_cast<int64_t>(words.below(static_cast<uint32_t>(reserved + static_cast<int64_t>(keep.size()))));
+    if (at < kept) return at;
+    if (at < reserved) return std::ranges::lower_bound(stretches, at, std::greater(), &Stretch::from)->alias;
+    const auto k = static_cast<size_t>(at - reserved);
+    return r < keep[k] ? at : alias[k];
   }
   float probability(int64_t k) const {
+    k -= reserved;
     return k < 0 || k >= static_cast<int64_t>(weights.size()) ? 0.0f : weights[static_cast<size_t>(k)] / total;
   }
-};
-
-// How often each class was a true one so far, beginning with 1 for each: a tree of sums over a power of two leaves. It is the state
-// of one node and changes under its lock.
-class LearnedClasses final : public Resource {
- public:
-  LearnedClasses(std::string name, int64_t range, const cpu::Philox& stream)
-      : Resource(std::move(name)), stream_(stream), leaves_(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(range)))) {
-    sums_.assign(static_cast<size_t>(2 * leaves_), 0);
-    for (int64_t k = 0; k < range; ++k) add(k);
-  }
-  static constexpr std::string_view kKind = "class counts";
-  const char* kind() const override { return kKind.data(); }
-  void destroy(const Status&) override {}
-
-  int64_t sample(PhiloxWords& words) const {
-    int64_t rest = words.below(static_cast<uint32_t>(sums_[1])), at = 1;
-    while (at < leaves_) {
-      at *= 2;
-      if (rest >= sums_[static_cast<size_t>(at)]) rest -= sums_[static_cast<size_t>(at++)];
-    }
-    return at - leaves_;
-  }
-  float probability(int64_t k) const {
-    if (k < 0 || k >= leaves_) return 0.0f;
-    return static_cast<float>(sums_[static_cast<size_t>(leaves_ + k)]) / static_cast<float>(sums_[1]);
-  }
-  void add(int64_t k) {
-    if (k < 0 || k >= leaves_ || sums_[1] == std::numeric_limits<int32_t>::max()) return;
-    for (int64_t at = leaves_ + k; at > 0; at /= 2) ++sums_[static_cast<size_t>(at)];
-  }
-  SpinLock& lock() { return word_; }
-  cpu::Philox take(uint64_t blocks) {
-    const cpu::Philox here = stream_;
-    stream_.skip(blocks);
-    return here;
-  }
-
- private:
-  SpinLock word_;
-  cpu::Philox stream_;
-  const int64_t leaves_;
-  std::vector<int32_t> sums_;
 };
 
 // ---- sampling ----------------------------------------------------------------------------------------------
@@ -110,6 +80,7 @@ class LearnedClasses final : public Resource {
 struct SamplerArgs {
   Ref<RandomState> state;
   Ref<LearnedClasses> learned;
+  bool log_candidates = false;  // of _SampleClasses
   UniformClasses uniform;
   LogUniformClasses log_uniform;
   FixedClasses fixed;
@@ -119,6 +90,16 @@ struct SamplerArgs {
 
 // Words that a run uses up of its stream, as blocks.
 uint64_t reserved_blocks(const SamplerArgs& a) { return static_cast<uint64_t>(2048 * a.samples + 3) / 4; }
+
+// Of a table for so many values.
+Result<int64_t> slots_for(const PrepareContext& c, int64_t values) {
+  constexpr int64_t kMost = int64_t{1} << 48;
+  if (values > kMost) {
+    return resource_exhausted("%s \"%.*s\": %lld sampled classes are more than any memory holds", c.node().op->name().c_str(),
+                              static_cast<int>(c.node().name.size()), c.node().name.data(), static_cast<long long>(values));
+  }
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(values) * 2 + 2));
+}
 
 // Was the value there already? If not it is now.
 bool is_new(int64_t value, int64_t* table, int64_t slots) {
@@ -175,14 +156,23 @@ Status fixed_run(RunContext& c) {
   const auto& a = c.args<SamplerArgs>();
   return draw_classes(c, a, a.fixed, a.state->take(reserved_blocks(a)));
 }
-// Drawing and learning are one: the counts that a run draws from are those that it adds to. Nothing looks at an interrupt while they are
-// added to: a run has learned all of its classes or none.
+// Room first, so that a run has learned all of its classes or none: nothing looks at an interrupt while they are added.
 Status learned_run(RunContext& c) {
   const auto& a = c.args<SamplerArgs>();
-  const std::lock_guard lock(a.learned->lock());
-  DTG_TRY(draw_classes(c, a, *a.learned, a.learned->take(reserved_blocks(a))));
-  for (int64_t i = 0; i < a.trues; ++i) a.learned->add(c.in<int64_t>(0)[i]);
+  DTG_ASSIGN(const Ref<ClassCounts> counts, a.learned->counts(c.slots().memory()));
+  for (const int64_t i : watched(a.trues, 60)) DTG_TRY(counts->make_room(c.in<int64_t>(0)[i], c.slots().memory()));
+  DTG_TRY(draw_classes(c, a, *counts, a.state->take(reserved_blocks(a))));
+  Interrupt::look();
+  for (int64_t i = 0; i < a.trues; ++i) counts->add(c.in<int64_t>(0)[i]);
   return {};
+}
+
+// Of seeds that are fed, and without a state.
+Status stateless_run(RunContext& c) {
+  const auto& a = c.args<SamplerArgs>();
+  const Stream seeded = stream_from_input(c, 1, true);
+  const cpu::Philox stream(seeded.key, seeded.low, seeded.high);
+  return a.log_candidates ? draw_classes(c, a, a.log_uniform, stream) : draw_classes(c, a, a.uniform, stream);
 }
 
 Status prepare_sampler(PrepareContext& c, int64_t range) {
@@ -199,7 +189,7 @@ Status prepare_sampler(PrepareContext& c, int64_t range) {
     return c.error("%lld different ones of %lld classes", static_cast<long long>(a->samples), static_cast<long long>(range));
   }
   if (a->unique) {
-    a->slots = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(a->samples) * 2 + 2));
+    DTG_ASSIGN(a->slots, slots_for(c, a->samples));
     c.workspace(Bytes::of(a->slots, sizeof(int64_t)));
   }
   return {};
@@ -213,83 +203,128 @@ Status uniform_prepare(PrepareContext& c) {
   return c.sync(uniform_run);
 }
 
+Result<LogUniformClasses> log_uniform_classes(const PrepareContext& c) {
+  const int64_t range = c.integer("range_max");
+  // exp() of what is drawn must be an int64.
+  if (range > int64_t{1} << 62) return c.error("range_max %lld is too large", static_cast<long long>(range));
+  return LogUniformClasses{range, std::log1p(static_cast<double>(range))};
+}
+
 Status log_uniform_prepare(PrepareContext& c) {
   auto* a = c.args<SamplerArgs>();
-  a->log_uniform = {c.integer("range_max"), std::log1p(static_cast<double>(c.integer("range_max")))};
+  DTG_ASSIGN(a->log_uniform, log_uniform_classes(c));
   DTG_TRY(prepare_sampler(c, a->log_uniform.range));
   DTG_ASSIGN(a->state, random_state(c));
   return c.sync(log_uniform_run);
 }
 
+Status stateless_prepare(PrepareContext& c) {
+  auto* a = c.args<SamplerArgs>();
+  if (c.input(1).shape.count() != 2) return c.error("the seed must have 2 elements");
+  a->uniform.range = c.integer("range_max");
+  a->log_candidates = c.boolean("log_uniform");
+  if (a->log_candidates) {
+    DTG_ASSIGN(a->log_uniform, log_uniform_classes(c));
+  }
+  DTG_TRY(prepare_sampler(c, a->uniform.range));
+  return c.sync(stateless_run);
+}
+
+// With the number of classes in its name: a node of as many others has learned nothing about these.
 Status learned_prepare(PrepareContext& c) {
   auto* a = c.args<SamplerArgs>();
   const int64_t range = c.integer("range_max");
-  if (range > std::numeric_limits<int32_t>::max() / 2)
-    return c.error("range_max %lld is too large to count", static_cast<long long>(range));
+  if (range > ClassCounts::kMost / 2) return c.error("range_max %lld is too large to count", static_cast<long long>(range));
   DTG_TRY(prepare_sampler(c, range));
-  DTG_ASSIGN(const Ref<RandomState> state, random_state(c));
-  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(c.device(), "class counts", state->name(), LearnedClasses::kKind, [&] {
-    return Ref<Resource>(make_ref<LearnedClasses>(state->name(), range, state->take(0)));
-  }));
+  DTG_ASSIGN(a->state, random_state(c));
+  const std::string name = format("%s of %lld", a->state->name().c_str(), static_cast<long long>(range));
+  DTG_ASSIGN(Ref<Resource> found, c.store().find_or_create(place_of_draws(c), kDefaultContainer, name, LearnedClasses::kKind,
+                                                           [&] { return Ref<Resource>(make_ref<LearnedClasses>(name, range)); }));
   a->learned = Ref<LearnedClasses>::share(static_cast<LearnedClasses*>(found.get()));
   return c.sync(learned_run);
 }
 
-// Shares of at most 1 per class: what a heavy class has too much fills up a light one.
-void make_aliases(std::span<const float> weights, std::vector<float>* keep, std::vector<int32_t>* alias) {
-  const auto n = static_cast<int>(weights.size());
+// FixedClasses while they are made.
+struct Aliases {
+  std::vector<float> weights, keep;
+  std::vector<int32_t> alias;
+  std::vector<FixedClasses::Stretch> stretches;
+  int64_t reserved = 0;
+  int64_t kept = 0;
+  int64_t classes() const { return reserved + static_cast<int64_t>(weights.size()); }
+};
+
+// Shares of at most 1 per class: what a heavy class has too much fills up a light one. Light ones come off from the last to the first, so
+// reserved ones when no other is left: each takes a whole share, and a heavy class fills up as many as it has whole ones. Taken together
+// they leave it the very same rest, as a double of 1 or more less 1 is exact.
+void make_aliases(Aliases& a) {
+  const auto n = static_cast<float>(a.classes());
   double sum = 0;
-  for (float weight : weights) sum += static_cast<double>(weight);
+  for (float weight : a.weights) sum += static_cast<double>(weight);
   std::vector<double> share;
-  std::vector<int> heavy, light;
-  for (int i = 0; i < n; ++i) {
-    share.push_back(static_cast<double>(weights[static_cast<size_t>(i)] * static_cast<float>(n)) / sum);
+  std::vector<size_t> heavy, light;
+  for (size_t i = 0; i < a.weights.size(); ++i) {
+    share.push_back(static_cast<double>(a.weights[i] * n) / sum);
     (share.back() < 1.0 ? light : heavy).push_back(i);
   }
-  alias->assign(static_cast<size_t>(n), -1);
-  while (!heavy.empty() && !light.empty()) {
-    const auto low = static_cast<size_t>(light.back()), high = static_cast<size_t>(heavy.back());
-    light.pop_back(), heavy.pop_back();
-    (*alias)[low] = static_cast<int32_t>(high);
-    share[high] -= 1.0 - share[low];
-    (share[high] < 1.0 ? light : heavy).push_back(static_cast<int>(high));
+  const auto number = [&](size_t i) { return static_cast<int32_t>(a.reserved + static_cast<int64_t>(i)); };
+  a.alias.assign(a.weights.size(), -1);
+  a.kept = a.reserved;
+  while (!heavy.empty() && (!light.empty() || a.kept > 0)) {
+    const size_t high = heavy.back();
+    heavy.pop_back();
+    if (light.empty()) {
+      const double whole = std::min(std::floor(share[high]), static_cast<double>(a.kept));
+      a.kept -= static_cast<int64_t>(whole);
+      share[high] -= whole;
+      a.stretches.push_back({a.kept, number(high)});
+    } else {
+      const size_t low = light.back();
+      light.pop_back();
+      a.alias[low] = number(high);
+      share[high] -= 1.0 - share[low];
+    }
+    (share[high] < 1.0 ? light : heavy).push_back(high);
   }
-  keep->clear();
-  for (double value : share) keep->push_back(static_cast<float>(value));
+  for (double value : share) a.keep.push_back(static_cast<float>(value));
   // What is left has a share of 1 but for rounding.
   for (const auto& rest : {heavy, light}) {
-    for (int i : rest) (*keep)[static_cast<size_t>(i)] = 1.0f, (*alias)[static_cast<size_t>(i)] = i;
+    for (size_t i : rest) a.keep[i] = 1.0f, a.alias[i] = number(i);
   }
 }
+
+// So many of the classes from 0 to `count` are of that shard.
+int64_t classes_of_shard(int64_t count, int64_t shard, int64_t shards) { return count > shard ? (count - shard - 1) / shards + 1 : 0; }
 
 Status fixed_prepare(PrepareContext& c) {
   auto* a = c.args<SamplerArgs>();
   if (!c.attr<std::string>("vocab_file").empty()) return unimplemented("FixedUnigramCandidateSampler with a vocab_file; give the unigrams");
-  const int64_t shards = c.integer("num_shards"), shard = c.integer("shard"), reserved = c.integer("num_reserved_ids");
+  const int64_t shards = c.integer("num_shards"), shard = c.integer("shard");
   if (shard < 0 || shard >= shards) return c.error("shard %lld of %lld", static_cast<long long>(shard), static_cast<long long>(shards));
-  std::vector<float> weights, keep;
-  std::vector<int32_t> alias;
-  int64_t word = 0;
-  for (; word < reserved; ++word) {
-    if (word % shards == shard) weights.push_back(0.0f);
-  }
+  Aliases made;
+  made.reserved = classes_of_shard(c.integer("num_reserved_ids"), shard, shards);
   // TensorFlow counts on from the reserved ones of this shard.
-  word = static_cast<int64_t>(weights.size());
+  int64_t word = made.reserved % shards;
   const auto distortion = static_cast<float>(c.attr<double>("distortion"));
   for (double unigram : c.attr<std::vector<double>>("unigrams")) {
     if (word++ % shards != shard) continue;
-    weights.push_back(std::pow(static_cast<float>(unigram), distortion));
-    a->fixed.total += weights.back();
+    made.weights.push_back(std::pow(static_cast<float>(unigram), distortion));
+    a->fixed.total += made.weights.back();
   }
   const int64_t range = c.integer("range_max");
-  if (static_cast<int64_t>(weights.size()) != range) {
-    return c.error("range_max is %lld, but there are %lld unigrams", static_cast<long long>(range), static_cast<long long>(weights.size()));
+  if (range - made.reserved != static_cast<int64_t>(made.weights.size())) {
+    return c.error("range_max is %lld, but there are %lld reserved classes and %zu unigrams", static_cast<long long>(range),
+                   static_cast<long long>(made.reserved), made.weights.size());
   }
-  if (!(a->fixed.total > 0.0f)) return c.error("the unigrams have no weight");
-  make_aliases(weights, &keep, &alias);
-  a->fixed.weights = c.arena().copy(std::span<const float>(weights));
-  a->fixed.keep = c.arena().copy(std::span<const float>(keep));
-  a->fixed.alias = c.arena().copy(std::span<const int32_t>(alias));
+  if (range > std::numeric_limits<int32_t>::max()) return c.error("range_max %lld is too large", static_cast<long long>(range));
+  if (!(a->fixed.total > 0.0f) || !std::isfinite(a->fixed.total)) return c.error("the unigrams have no weight, or none that is finite");
+  make_aliases(made);
+  a->fixed.reserved = made.reserved;
+  a->fixed.kept = made.kept;
+  a->fixed.stretches = c.arena().copy(std::span<const FixedClasses::Stretch>(made.stretches));
+  a->fixed.weights = c.arena().copy(std::span<const float>(made.weights));
+  a->fixed.keep = c.arena().copy(std::span<const float>(made.keep));
+  a->fixed.alias = c.arena().copy(std::span<const int32_t>(made.alias));
   DTG_TRY(prepare_sampler(c, range));
   DTG_ASSIGN(a->state, random_state(c));
   return c.sync(fixed_run);
@@ -329,13 +364,13 @@ Status hits_run(RunContext& c) {
   auto* const table = c.workspace<int64_t>();
   auto* const places = table + a.slots;
   const auto* const sampled = c.in<int64_t>(1);
-  std::fill_n(table, a.slots, int64_t{0});
+  watched_fill(table, table + a.slots, int64_t{0});
   int64_t slot = 0, found = 0;
-  for (int64_t i = 0; i < a.samples; ++i) {
+  for (const int64_t i : watched(a.samples, 20)) {
     place_of(sampled[i], sampled, table, a.slots, &slot);
     table[slot] = i + 1;
   }
-  for (int64_t i = 0; i < a.rows * a.trues; ++i) {
+  for (const int64_t i : watched(a.rows * a.trues, 20)) {
     places[i] = place_of(c.in<int64_t>(0)[i], sampled, table, a.slots, &slot);
     found += places[i] >= 0;
   }
@@ -359,11 +394,11 @@ Status hits_prepare(PrepareContext& c) {
   if (a->trues != c.integer("num_true"))
     return c.error("true_classes must have num_true columns, but has shape %s", c.input(0).shape.text().c_str());
   a->samples = c.input(1).shape.count();
-  a->slots = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(a->samples) * 2 + 2));
+  DTG_ASSIGN(a->slots, slots_for(c, a->samples));
   a->indices.prepare(c, 0);
   a->ids.prepare(c, 1);
   a->weights.prepare(c, 2);
-  c.workspace(Bytes::of(a->slots + a->rows * a->trues, sizeof(int64_t)));
+  c.workspace(Bytes::of(a->slots, sizeof(int64_t)) + Bytes::of(a->rows, sizeof(int64_t)) * a->trues);
   return c.sync(hits_run);
 }
 
@@ -392,6 +427,21 @@ void register_sampler(OpTable& ops, KernelTable& kernels) {
     ops.add(std::move(def));
     kernels.add({.op = row.name, .prepare = row.prepare});
   }
+  ops.add(OpDef::make("_SampleClasses")
+              .input("true_classes: int64", {.rank = 2})
+              .input("seed: int64", {.rank = 1})
+              .output("sampled_candidates: int64")
+              .output("true_expected_count: float")
+              .output("sampled_expected_count: float")
+              .attr("num_true: int >= 1")
+              .attr("num_sampled: int >= 1")
+              .attr("unique: bool")
+              .attr("range_max: int >= 1")
+              .attr("log_uniform: bool")
+              .shape(sampler_shape)
+              .no_gradient()
+              .doc("As UniformCandidateSampler or LogUniformCandidateSampler, but a function of the seed."));
+  kernels.add({.op = "_SampleClasses", .prepare = stateless_prepare});
   ops.add(OpDef::make("ComputeAccidentalHits")
               .input("true_classes: int64", {.rank = 2})
               .input("sampled_candidates: int64", {.rank = 1})

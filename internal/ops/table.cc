@@ -140,28 +140,30 @@ Status insert_run(RunContext& c) {
   return table->insert(entries);
 }
 
-// What puts new entries in the place of all that others put there: only who may replace a variable's value may do that.
-Status may_replace(const RunContext& c, const LookupTable& table) {
+// What takes away what others may have put there: only who may replace a variable's value may do that. An insert is to a table what an
+// update of some rows is to a variable, and everybody may do that.
+Status may_replace(const RunContext& c, const LookupTable& table, const char* attempted) {
   if (!c.step().rights() || table.size() == 0) return {};
-  return c.step().rights()->check(Verb::replace, "replace the entries of a table");
+  return c.step().rights()->check(Verb::replace, attempted);
 }
 
 Status import_run(RunContext& c) {
   DTG_ASSIGN(LookupTable * table, table_at(c));
-  DTG_TRY(may_replace(c, *table));
+  DTG_TRY(may_replace(c, *table, "replace the entries of a table"));
   DTG_ASSIGN(const LookupTable::Entries entries, entries_of(c, *table));
   return table->import(entries);
 }
 
+// By everybody: one that has been filled keeps what it has, so each worker may run its initializers.
 Status initialize_run(RunContext& c) {
   DTG_ASSIGN(LookupTable * table, table_at(c));
-  DTG_TRY(may_replace(c, *table));
   DTG_ASSIGN(const LookupTable::Entries entries, entries_of(c, *table));
   return table->initialize(entries);
 }
 
 Status remove_run(RunContext& c) {
   DTG_ASSIGN(LookupTable * table, table_at(c));
+  DTG_TRY(may_replace(c, *table, "remove entries from a table"));
   return table->remove(c.in<void>(1), c.args<TableArgs>().keys.count());
 }
 

@@ -167,6 +167,33 @@ TEST(SampledLosses, LearnWithRows) {
   }
 }
 
+// Classes are drawn from seed, layer and step alone: again for the same step, by another session too, and others for another step.
+TEST(SampledLosses, DrawTheSameForTheSameStep) {
+  const auto losses = [](int warm, SampledLoss::Candidates candidates) {
+    SmallModel small;
+    Build build(small.graph());
+    const Value x = build.constant(good(Tensor::of<float>(Shape::of({2, 2}), std::vector<float>{1, 0, 0, 1})));
+    const SampledLoss what{.candidates = candidates, .classes = 5000, .samples = 8};
+    const Value out = good(sampled_loss(small.model(), what, build.ints({3, 40}), x));
+    const NamedVariable step = good(small.model().global_step());
+    const Value one[] = {step.handle, build.integer(1, DType::i64)};
+    const NodeId count = build.node("AssignAddVariableOp", one);
+    small.init();
+    std::vector<float> all;
+    for (int i = 0; i < 3; ++i) {
+      for (int k = 0; k < warm; ++k) small.floats(out);  // a run that was made again
+      all.push_back(small.floats(out).at(0));
+      small.step(count);
+    }
+    EXPECT_NE(all[0], all[1]);
+    EXPECT_NE(all[1], all[2]);
+    return all;
+  };
+  for (const auto candidates : {SampledLoss::Candidates::log_uniform, SampledLoss::Candidates::uniform}) {
+    EXPECT_EQ(losses(0, candidates), losses(2, candidates));
+  }
+}
+
 TEST(Losses, OfPairsAndTriplesAreWhatTheirFormulasSay) {
   SmallModel small;
   Build build(small.graph());

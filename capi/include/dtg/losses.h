@@ -198,9 +198,10 @@ typedef struct dtg_sampled_loss {
 /* clang-format on */
 
 /* The loss of x[batch, width], float32, for true classes labels[batch] or [batch, trues], int32 or int64 in [0, classes). Draws are a
- * function of the model's seed, the layer and the step since the session began. With `keep_hits` 0 hits are taken out, which tf.nn.nce_loss
- * does only when asked. The model gets two variables. Errors: INVALID_ARGUMENT also for samples in part, NOT_FOUND (no layer is called as
- * `weights_of` says). Since 0.1. Semantics: tf.nn.nce_loss, tf.nn.sampled_softmax_loss. */
+ * function of the model's seed, the layer and the value of dtg_model_global_step, which dtg_nn_minimize counts up: a step that is made
+ * again draws the same classes, and no state is kept. With `keep_hits` 0 hits are taken out, which tf.nn.nce_loss does only when asked. The
+ * model gets two variables, and where classes are drawn the global step if it has none. Errors: INVALID_ARGUMENT also for samples in part,
+ * NOT_FOUND (no layer is called as `weights_of` says). Since 0.1. Semantics: tf.nn.nce_loss, tf.nn.sampled_softmax_loss. */
 DTG_ERR dtg_nn_sampled_loss(dtg_model *model, const dtg_sampled_loss *loss, dtg_value labels, dtg_value x, dtg_value *out) DTG_NOEXCEPT;
 
 /* ---- penalties ---- */

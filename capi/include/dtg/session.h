@@ -64,7 +64,8 @@ typedef struct dtg_session_options {
  * speaks for that task, elsewhere it is a client that is no task. What that lets it do at other tasks: the chief (the job
  * "chief" or "master", else worker 0, else a client) everything; workers, and clients where there is a chief, make and initialise
  * variables, read, update, put and take, and only get PERMISSION_DENIED for what would undo or end the work of others (a new value
- * for a variable that has one, closing, destroying, reset); a ps only reads. At its own task a session may do everything.
+ * for a variable that has one, other entries for a table that has some, taking entries out of it, closing, destroying, reset); a ps only
+ * reads. At its own task a session may do everything.
  * `options` may be NULL. The session keeps runtime and graph alive; the graph may grow afterwards. Tasks that cannot be reached are tried
  * again, after longer and longer pauses, as long as the connect timeout has room for another attempt. Errors: INVALID_ARGUMENT (an empty
  * target, too); UNAVAILABLE, DEADLINE_EXCEEDED (which tasks are missing, where they should be, and the last error of each);
@@ -196,9 +197,10 @@ DTG_API size_t dtg_session_device_count(const dtg_session *session) DTG_NOEXCEPT
  * out of range. Since 0.1. */
 DTG_API const char *dtg_session_device_name(const dtg_session *session, size_t i) DTG_NOEXCEPT;
 
-/* Drops variables, queues and accumulators in the named containers; with none named, those in the default container.
- * Who waits for them fails. Errors: INVALID_ARGUMENT, PERMISSION_DENIED (some task of the cluster would refuse it; then none is reset).
- * Since 0.1. */
+/* Drops variables, queues, accumulators and tables in the named containers; with none named, those in the default container, and what
+ * random ops and samplers with a state go on from, which then begin anew. (At a server that state is found by the name, the op and the
+ * seeds of a node: sessions go on where others stopped, and it stays until a reset. In a local session it lives as long as that.) Who waits
+ * for them fails. Errors: INVALID_ARGUMENT, PERMISSION_DENIED (some task of the cluster would refuse it; then none is reset). Since 0.1. */
 DTG_ERR dtg_session_reset(dtg_session *session, const char *const *containers, size_t num_containers) DTG_NOEXCEPT;
 
 /* Refuses new runs, cancels those under way and waits up to `timeout_ns` (0: the session's default) for their end. May be
