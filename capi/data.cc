@@ -225,8 +225,8 @@ dtg_error* dtg_dataset_tensors(dtg_runtime* runtime, const dtg_tensor* const* te
       DTG_TRY(held.status());
       if (held->tensor.dtype() == DType::string)
         return unimplemented(
-            "a data set of strings: tensor %zu is %s; give it numbers in their place: look the texts up before, by a run of dtg_nn_lookup "
-            "(capi/RECIPES.md, \"Texts that are fed\"), or read a table, whose names become numbers (dtg_dataset_csv)",
+            "a data set of strings: tensor %zu is %s; give it numbers in their place: look the texts up before, by a run of the layer "
+            "that gives a vocabulary numbers (RECIPES.md, \"Texts that are fed\"), or read a table, whose names become numbers",
             i, held->tensor.text().c_str());
       list.push_back(held->tensor);
     }

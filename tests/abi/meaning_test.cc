@@ -217,7 +217,7 @@ TEST(Data, OfTextsSayThatTheyAreLookedUpBefore) {
   const dtg_tensor* const all[] = {texts};
   dtg_dataset* data = nullptr;
   const std::string why = refused(dtg_dataset_tensors(nullptr, all, 1, &data), DTG_UNIMPLEMENTED, "texts");
-  EXPECT_TRUE(tells(why, "look the texts up before, by a run of dtg_nn_lookup")) << why;
+  EXPECT_TRUE(tells(why, "look the texts up before, by a run of the layer")) << why;
   dtg_tensor_release(texts);
 }
 
