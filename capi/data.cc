@@ -224,7 +224,10 @@ dtg_error* dtg_dataset_tensors(dtg_runtime* runtime, const dtg_tensor* const* te
       const Held<TensorObject> held(tensors[i], HandleType::tensor);
       DTG_TRY(held.status());
       if (held->tensor.dtype() == DType::string)
-        return unimplemented("a data set of strings: tensor %zu is %s", i, held->tensor.text().c_str());
+        return unimplemented(
+            "a data set of strings: tensor %zu is %s; give it numbers in their place: look the texts up before, by a run of the layer "
+            "that gives a vocabulary numbers (RECIPES.md, \"Texts that are fed\"), or read a table, whose names become numbers",
+            i, held->tensor.text().c_str());
       list.push_back(held->tensor);
     }
     return make_slices(list);

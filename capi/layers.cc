@@ -5,6 +5,7 @@
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/nn.h"
+#include "capi/scale.h"
 #include "nn/attention.h"
 #include "nn/convolution.h"
 #include "nn/noise.h"
@@ -160,9 +161,11 @@ Result<ConvLayer> read_conv(const dtg_conv* given) {
 using AddConv = Result<Value> (*)(Model& model, Value x, const ConvLayer& layer);
 
 dtg_error* convolution(AddConv add, dtg_model* model, dtg_value x, const dtg_conv* given, dtg_value* out) {
-  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+  return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
     DTG_ASSIGN(const ConvLayer layer, read_conv(given));
-    return add(m, here(m, x), layer);
+    DTG_ASSIGN(const Value y, add(*object.model, here(*object.model, x), layer));
+    tell_one_unit(object, y, "convolution");
+    return y;
   });
 }
 

@@ -68,11 +68,12 @@ dtg_error* dtg_nn_loss(dtg_model* model, const dtg_loss* what, dtg_value labels,
                        dtg_value* out) noexcept {
   return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
     DTG_ASSIGN(const Loss settings, read_loss(*object.model, what));
-    if (is_of_probabilities(settings.kind))
-      tell_scale(object, here(*object.model, predictions), settings.from_logits ? Scale::logits : Scale::probabilities,
-                 loss_name(settings.kind));
-    return loss(*object.model, settings, here(*object.model, labels), here(*object.model, predictions),
-                here(*object.model, sample_weights));
+    const Value scores = here(*object.model, predictions);
+    DTG_ASSIGN(const Value made, loss(*object.model, settings, here(*object.model, labels), scores, here(*object.model, sample_weights)));
+    const char* const name = loss_name(settings.kind);
+    if (is_of_probabilities(settings.kind)) tell_scale(object, scores, settings.from_logits ? Scale::logits : Scale::probabilities, name);
+    if (is_over_classes(settings.kind)) tell_one_class(object, scores, settings.axis, name);
+    return made;
   });
 }
 

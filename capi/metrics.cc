@@ -41,12 +41,23 @@ Result<Metric> read_metric(const Model& model, const dtg_metric* given) {
   return metric;
 }
 
-// A threshold of the host's own may be one of logits.
+// A threshold of the host's own may be one of logits, unless it says what they are.
 bool is_of_probabilities(const Metric& metric) {
   using Kind = Metric::Kind;
   if (metric.kind == Kind::loss) return capi::is_of_probabilities(metric.loss.kind);
   const bool decides = metric.kind == Kind::binary_accuracy || (metric.kind >= Kind::precision && metric.kind <= Kind::false_negatives);
-  return metric.kind == Kind::log_loss || metric.kind == Kind::auc || (decides && metric.threshold == Metric().threshold);
+  return metric.kind == Kind::log_loss || metric.kind == Kind::auc || metric.from_logits ||
+         (decides && metric.threshold == Metric().threshold);
+}
+
+void tell_of(const ModelObject& object, const Metric& metric, Value predictions) {
+  const char* const what = metric_name(metric.kind);
+  const bool of_loss = metric.kind == Metric::Kind::loss;
+  if (is_of_probabilities(metric)) {
+    const bool logits = of_loss ? metric.loss.from_logits : metric.from_logits;
+    tell_scale(object, predictions, logits ? Scale::logits : Scale::probabilities, what);
+  }
+  if (of_loss && is_over_classes(metric.loss.kind)) tell_one_class(object, predictions, metric.loss.axis, what);
 }
 
 }  // namespace
@@ -65,12 +76,8 @@ dtg_error* dtg_nn_metric(dtg_model* model, const dtg_metric* what, dtg_value lab
     return all_or_nothing(*object.model, [&]() -> Status {
       Model& m = *object.model;
       DTG_ASSIGN(const Metric metric, read_metric(m, what));
-      if (is_of_probabilities(metric))
-        tell_scale(
-            object, value_of(predictions),
-            (metric.kind == Metric::Kind::loss ? metric.loss.from_logits : metric.from_logits) ? Scale::logits : Scale::probabilities,
-            metric_name(metric.kind));
       DTG_ASSIGN(const Measured made, measure(m, metric, value_of(labels), value_of(predictions), value_of(sample_weights)));
+      tell_of(object, metric, value_of(predictions));
       values.update = to_c(m.graph().value(made.update));
       values.reset = to_c(m.graph().value(made.reset));
       values.result = to_c(made.result);

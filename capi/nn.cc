@@ -108,6 +108,22 @@ Result<EmbeddingLayer> read_embedding(const dtg_embedding* given) {
   return layer;
 }
 
+namespace {
+
+using AddEntropy = Result<Value> (*)(Graph& graph, Value labels, Value logits);
+
+dtg_error* of_logits(AddEntropy add, dtg_model* model, dtg_value labels, dtg_value logits, bool over_classes, const char* what,
+                     dtg_value* out) {
+  return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
+    const Model& m = *object.model;
+    DTG_ASSIGN(const Value made, add(object.model->graph(), here(m, labels), here(m, logits)));
+    tell_scale(object, here(m, logits), Scale::logits, what);
+    if (over_classes) tell_one_class(object, here(m, logits), -1, what);
+    return made;
+  });
+}
+
+}  // namespace
 }  // namespace dtg::capi
 
 using namespace dtg;
@@ -116,14 +132,20 @@ using namespace dtg::capi;
 extern "C" {
 
 dtg_error* dtg_nn_dense(dtg_model* model, dtg_value x, const dtg_dense* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+  return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
     DTG_ASSIGN(const DenseLayer what, read_dense(layer));
-    return dense(m, here(m, x), what);
+    DTG_ASSIGN(const Value y, dense(*object.model, here(*object.model, x), what));
+    tell_one_unit(object, y, "dense layer");
+    return y;
   });
 }
 
 dtg_error* dtg_nn_conv2d(dtg_model* model, dtg_value x, const dtg_conv2d* layer, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) { return add_conv2d(m, here(m, x), layer); });
+  return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
+    DTG_ASSIGN(const Value y, add_conv2d(*object.model, here(*object.model, x), layer));
+    tell_one_unit(object, y, "conv2d layer");
+    return y;
+  });
 }
 
 dtg_error* dtg_nn_max_pool2d(dtg_model* model, dtg_value x, const dtg_pool2d* layer, dtg_value* out) noexcept {
@@ -163,35 +185,28 @@ dtg_error* dtg_nn_normalize(dtg_model* model, dtg_value x, const char* normaliza
 }
 
 dtg_error* dtg_nn_activation(dtg_model* model, dtg_value x, dtg_activation activation, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](Model& m) -> Result<Value> {
+  return value_of_model(model, out, [&](ModelObject& object) -> Result<Value> {
+    Model& m = *object.model;
     DTG_ASSIGN(const Activation kind, read_enum(activation, Activation::gelu, "activation"));
     DTG_TRY(m.graph().check(here(m, x)).with_context("activation"));
     Build build(m.graph());
     const Value y = activate(build, here(m, x), kind);
     DTG_TRY(build.status());
+    tell_one_unit(object, y, "activation");
     return y;
   });
 }
 
 dtg_error* dtg_nn_sparse_softmax_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](ModelObject& object) {
-    tell_scale(object, here(*object.model, logits), Scale::logits, "sparse softmax cross entropy");
-    return sparse_softmax_cross_entropy(object.model->graph(), here(*object.model, labels), here(*object.model, logits));
-  });
+  return of_logits(sparse_softmax_cross_entropy, model, labels, logits, true, "sparse softmax cross entropy", out);
 }
 
 dtg_error* dtg_nn_softmax_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](ModelObject& object) {
-    tell_scale(object, here(*object.model, logits), Scale::logits, "softmax cross entropy");
-    return softmax_cross_entropy(object.model->graph(), here(*object.model, labels), here(*object.model, logits));
-  });
+  return of_logits(softmax_cross_entropy, model, labels, logits, true, "softmax cross entropy", out);
 }
 
 dtg_error* dtg_nn_sigmoid_cross_entropy(dtg_model* model, dtg_value labels, dtg_value logits, dtg_value* out) noexcept {
-  return value_of_model(model, out, [&](ModelObject& object) {
-    tell_scale(object, here(*object.model, logits), Scale::logits, "sigmoid cross entropy");
-    return sigmoid_cross_entropy(object.model->graph(), here(*object.model, labels), here(*object.model, logits));
-  });
+  return of_logits(sigmoid_cross_entropy, model, labels, logits, false, "sigmoid cross entropy", out);
 }
 
 dtg_error* dtg_nn_mean_squared_error(dtg_model* model, dtg_value labels, dtg_value predictions, dtg_value* out) noexcept {

@@ -30,6 +30,27 @@ Result<VariableGradient> read_gradient(const Model& model, dtg_value handle, con
   return invalid_argument("apply gradients: handles[%zu] is no variable of this model%s", i, read_of(model, value_of(handle)).c_str());
 }
 
+// Numbers of what is not asked for, and two rates.
+Status check_pairs(const dtg_optimizer& c) {
+  struct Number {
+    const char* name;
+    double value;
+    const char* needs;
+    bool there;
+  };
+  const Number numbers[] = {{"ema_momentum", c.ema_momentum, "use_ema", c.use_ema != 0},
+                            {"ema_overwrite_every", static_cast<double>(c.ema_overwrite_every), "use_ema", c.use_ema != 0},
+                            {"lookahead_share", c.lookahead_share, "lookahead_steps", c.lookahead_steps != 0}};
+  for (const Number& each : numbers) {
+    if (each.value == 0 || each.there) continue;
+    return invalid_argument("optimizer: %s is %g and would do nothing without %s; set that too, or leave it out", each.name, each.value,
+                            each.needs);
+  }
+  if (c.rate == 0 || c.learning_rate.id == 0) return {};
+  return invalid_argument("optimizer: rate is %g and would do nothing beside learning_rate, a value of the graph; leave one of them out",
+                          c.rate);
+}
+
 // What would do nothing was meant to do something, as momentum of an optimizer that has none.
 Status check_used(const dtg_optimizer& c, Optimizer::Kind kind) {
   using Kind = Optimizer::Kind;
@@ -50,13 +71,18 @@ Status check_used(const dtg_optimizer& c, Optimizer::Kind kind) {
       {"l2", c.l2, is(Kind::ftrl), "DTG_OPT_FTRL; of others weight_decay is the like"},
       {"l2_shrinkage", c.l2_shrinkage, is(Kind::ftrl), "DTG_OPT_FTRL"},
       {"ftrl_beta", c.ftrl_beta, is(Kind::ftrl), "DTG_OPT_FTRL"},
+      {"rate_power", c.rate_power, is(Kind::ftrl), "DTG_OPT_FTRL"},
+      {"trust", c.trust, is(Kind::lars), "DTG_OPT_LARS"},
+      {"epsilon2", c.epsilon2, is(Kind::adafactor), "DTG_OPT_ADAFACTOR"},
+      {"clip_threshold", c.clip_threshold, is(Kind::adafactor), "DTG_OPT_ADAFACTOR"},
+      {"initial_accumulator", c.initial_accumulator, is(Kind::adagrad, Kind::ftrl), "DTG_OPT_ADAGRAD and DTG_OPT_FTRL"},
   };
   for (const Number& each : numbers) {
     if (each.value == 0 || each.used) continue;
     return invalid_argument("optimizer %s: %s is %g and would do nothing: it is of %s; take such a kind, or leave it out",
                             Optimizer::name_of(kind), each.name, each.value, each.whose);
   }
-  return {};
+  return check_pairs(c);
 }
 
 // These stand around an update of given gradients.

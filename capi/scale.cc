@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "nn/layer.h"
+
 namespace dtg::capi {
 namespace {
 
@@ -18,6 +20,15 @@ std::string_view maker(const Graph& graph, Value& value) {
     value = node.inputs[0];
   }
   return {};
+}
+
+// Whether somebody listens, and the dimension is known to be 1.
+bool is_one(const ModelObject& model, Value x, int64_t axis) {
+  const Graph& graph = model.model->graph();
+  if (!model.graph->runtime->seams().log || !graph.check(x).ok()) return false;
+  const PartialShape& shape = graph.info(x).shape;
+  if (axis < 0) axis += shape.rank();
+  return shape.has_rank() && axis >= 0 && axis < shape.rank() && shape.dim(static_cast<int>(axis)) == 1;
 }
 
 }  // namespace
@@ -43,6 +54,31 @@ void tell_scale(const ModelObject& model, Value predictions, Scale taken_for, co
                from + "is what a layer without an activation made, and is taken for probabilities; give what sigmoid "
                       "or softmax makes of it, or say that it is logits, or which threshold of them decides");
   }
+}
+
+bool is_over_classes(Loss::Kind kind) {
+  using Kind = Loss::Kind;
+  return kind == Kind::categorical_crossentropy || kind == Kind::categorical_focal_crossentropy ||
+         kind == Kind::sparse_categorical_crossentropy;
+}
+
+void tell_one_class(const ModelObject& model, Value predictions, int64_t axis, const char* what) {
+  if (!is_one(model, predictions, axis)) return;
+  const Graph& graph = model.model->graph();
+  model.graph->runtime->seams().log->write(
+      LogLevel::warn, "model",
+      std::string(what) + ": " + described(graph, predictions) +
+          " has one class, of which the loss is always 0 and nothing is trained; for two classes told by one number take "
+          "binary_crossentropy or the sigmoid cross entropy, else one unit for each class");
+}
+
+void tell_one_unit(const ModelObject& model, Value y, const char* what) {
+  if (!is_one(model, y, -1) || model.model->graph().node(y.node()).op->name() != "Softmax") return;
+  model.graph->runtime->seams().log->write(
+      LogLevel::warn, "model",
+      std::string(what) + ": " + described(model.model->graph(), y) +
+          " is softmax over one unit, which is always 1 whatever the weights; take sigmoid for two classes told by one number, else one "
+          "unit for each class");
 }
 
 }  // namespace dtg::capi

@@ -13,4 +13,10 @@ bool is_of_probabilities(Loss::Kind kind);
 // badly, without an error. Only what the graph shows is told. `what` names the loss or the metric.
 void tell_scale(const ModelObject& model, Value predictions, Scale taken_for, const char* what);
 
+// Losses over classes that exclude each other. Of one class alone such a loss is always 0, and what softmax makes of one unit always 1: a
+// warning, as no weight moves, whatever is trained. `axis` is that of the classes, negative: from the end.
+bool is_over_classes(Loss::Kind kind);
+void tell_one_class(const ModelObject& model, Value predictions, int64_t axis, const char* what);
+void tell_one_unit(const ModelObject& model, Value y, const char* what);
+
 }  // namespace dtg::capi

@@ -51,6 +51,8 @@ PHRASES = [
     ("DTG_OPT_RMSPROP", "RMSProp", "RmsProp", "RMSPROP"),
     ("DTG_OPT_LARS", "LARS", "Lars", "LARS"),
     ("DTG_OPT_FTRL", "FTRL", "Ftrl", "FTRL"),
+    ("DTG_OPT_ADAGRAD", "Adagrad", "Adagrad", "ADAGRAD"),
+    ("DTG_OPT_ADAFACTOR", "Adafactor", "Adafactor", "ADAFACTOR"),
     ("DTG_OPT_ADAMW", "AdamW", "AdamW", "ADAMW"),
     ("DTG_OPT_ADAM", "Adam", "Adam", "ADAM"),
     ("dtg_tensor_create_strings", "StringTensor", "Tensor::from_strings", "Tensor.of(String...)"),

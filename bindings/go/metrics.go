@@ -71,8 +71,8 @@ const (
 type Metric struct {
 	Name          string // "": the name of the kind in tf.keras
 	Kind          MetricKind
-	FromLogits    bool    // of AUC and log loss
-	Threshold     float64 // 0: 0.5; of F1: none
+	FromLogits    bool    // of AUC, log loss and kinds with a threshold: predictions are logits
+	Threshold     float64 // of probabilities, also with FromLogits; 0: 0.5; of F1: none
 	K             int64   // of top k; 0: 5
 	Classes       int64   // of IoU and the confusion matrix
 	Thresholds    int64   // of AUC; 0: 200

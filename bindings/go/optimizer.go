@@ -35,7 +35,7 @@ const (
 type Optimizer struct {
 	Kind               OptimizerKind
 	Nesterov           bool    // of Momentum and LARS
-	LearningRate       Value   // a floating-point scalar, such as a placeholder or a schedule; invalid: Rate
+	LearningRate       Value   // a floating-point scalar, such as a placeholder or a schedule, in place of Rate; invalid: Rate
 	Rate               float64 // 0: 0.01
 	Momentum           float64 // of Momentum, RMSProp and LARS
 	Beta1              float64 // 0: 0.9
@@ -57,15 +57,15 @@ type Optimizer struct {
 	Epsilon2, ClipThreshold                  float64  // of Adafactor; 0: 0.001 and 1
 	ClipValue                                float64  // each element of a gradient is cut to ±ClipValue; 0: never
 	ClipEachNorm                             float64  // each gradient whose norm is greater is scaled down to it; 0: never
-	UndecayedNames                           []string // variables whose names contain one of these words are exempt from weight decay
+	UndecayedNames                           []string // variables whose names contain one of these words, each of some variable, are exempt from weight decay
 	Undecayed                                []Variable
 	Variables                                []Variable // what Minimize trains; nil: every trainable variable
 	EMA                                      bool       // keeps a moving mean of each variable v, "v/ExponentialMovingAverage"
-	EMAMomentum                              float64    // 0: 0.99
+	EMAMomentum                              float64    // of EMA; 0: 0.99
 	EMAOverwriteEvery                        int64      // steps after which v becomes its mean; 0: never
 	AccumulationSteps                        int64      // 2 or more: each so manyth step applies the mean of the gradients since
 	LookaheadSteps                           int64      // 1 or more: steps after which v goes back to its slow copy "v/Slow", which follows it
-	LookaheadShare                           float64    // 0: 0.5
+	LookaheadShare                           float64    // of LookaheadSteps; 0: 0.5
 }
 
 func (o *Optimizer) c(held *pins) *C.dtg_optimizer {

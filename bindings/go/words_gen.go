@@ -30,6 +30,8 @@ var wordsOfC = []string{
 	"DTG_OPT_RMSPROP", "RMSProp",
 	"DTG_OPT_LARS", "LARS",
 	"DTG_OPT_FTRL", "FTRL",
+	"DTG_OPT_ADAGRAD", "Adagrad",
+	"DTG_OPT_ADAFACTOR", "Adafactor",
 	"DTG_OPT_ADAMW", "AdamW",
 	"DTG_OPT_ADAM", "Adam",
 	"dtg_tensor_create_strings", "StringTensor",

@@ -124,8 +124,16 @@ class Filtered final : public Application {
     return all == 0 ? 0 : kUnknown;
   }
   Result<bool> pull(Item& item) override {
+    // What a host's function keeps may hang on chance, so one pass says little. The first one may have begun already.
+    constexpr int64_t kPasses = 10;
+    const int64_t begun = source_->passes();
     Element verdict;
     for (;;) {
+      if (source_->passes() - begun > kPasses) {
+        return failed_precondition("filter a data set: it is repeated without end, and of %lld whole passes over it the filter has kept "
+                                   "nothing; mend the filter, or filter before repeat",
+                                   static_cast<long long>(kPasses));
+      }
       DTG_ASSIGN(const bool more, take(item, verdict));
       if (!more) return false;
       if (verdict.size() != 1 || verdict[0].dtype() != DType::boolean || verdict[0].count() != 1) {

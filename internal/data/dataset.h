@@ -79,6 +79,8 @@ class Dataset {
   // How many leading dimensions of the elements are of batches.
   virtual int batch_rank() const { return source() ? source()->batch_rank() : 0; }
   virtual void set_epoch(int64_t) {}
+  // Of data that are repeated for ever: how often they have begun anew, for whoever waits for an element that never comes; else 0.
+  virtual int64_t passes() const { return source() ? source()->passes() : 0; }
   // How many elements this stage got since the last restart, where it has handed out nothing because they were too few for a batch.
   virtual int64_t dropped_all() const { return 0; }
   // How many elements at the end of the data are in none of its batches, as they were too few for a whole one.

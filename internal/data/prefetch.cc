@@ -114,6 +114,7 @@ class Prefetch final : public Dataset {
   Result<int64_t> skip(int64_t count) override { return running_ ? Dataset::skip(count) : shared_->source->skip(count); }
   // Only while the thread is not running.
   Dataset* source() const override { return shared_->source.get(); }
+  int64_t passes() const override { return 0; }  // what is below is the thread's
   // How far ahead is nobody's business.
   std::string stage() const override { return ""; }
 

@@ -185,6 +185,7 @@ class Repeat final : public Selection {
     return passed;
   }
   std::string stage() const override { return "repeat(" + std::to_string(count_) + ")"; }
+  int64_t passes() const override { return count_ < 0 ? done_ : source_->passes(); }
 
  private:
   const int64_t count_;

@@ -175,7 +175,7 @@ class Heads {
   Build build_;
 };
 
-Status check_extra(const Model& model, const AttentionLayer& layer) {
+Status check_extra(const Model& model, Value query, const AttentionLayer& layer) {
   if (layer.heads < 1 || layer.key_width < 1 || layer.value_width < 0 || layer.output_width < 0) {
     return invalid_argument("%s: %lld heads of %lld for keys and %lld for values; at least 1 of each is needed", kLayer,
                             static_cast<long long>(layer.heads), static_cast<long long>(layer.key_width),
@@ -195,8 +195,10 @@ Status check_extra(const Model& model, const AttentionLayer& layer) {
   if (!layer.lengths.valid()) return {};
   DTG_TRY(model.graph().check(layer.lengths).with_context(kLayer));
   const ValueInfo& info = model.graph().info(layer.lengths);
-  if ((info.dtype == DType::i32 || info.dtype == DType::i64) && (!info.shape.has_rank() || info.shape.rank() == 1)) return {};
-  return invalid_argument("%s: the lengths are %s; int32 or int64 of [batch] is needed", kLayer, described(model, layer.lengths).c_str());
+  if ((info.dtype != DType::i32 && info.dtype != DType::i64) || (info.shape.has_rank() && info.shape.rank() != 1)) {
+    return invalid_argument("%s: the lengths are %s; int32 or int64 of [batch] is needed", kLayer, described(model, layer.lengths).c_str());
+  }
+  return check_one_each(model, kLayer, "the lengths are", layer.lengths, query);
 }
 
 }  // namespace
@@ -217,7 +219,7 @@ Status check_attention(const Model& model, Value query, Value value, Value key, 
     return invalid_argument("%s: the query is %s and the value or key %s; they must be of one type", kLayer,
                             described(model, query).c_str(), described(model, other).c_str());
   }
-  return check_extra(model, layer);
+  return check_extra(model, query, layer);
 }
 
 Result<Value> attention(Model& model, Value query, Value value, Value key, const AttentionLayer& layer) {
@@ -228,7 +230,7 @@ Result<Value> attention(Model& model, Value query, Value value, Value key, const
 
 Result<AttentionCache> attention_cache(Model& model, Value value, const AttentionLayer& layer, int64_t longest) {
   DTG_TRY(channels_of(model, value, kLayer, 3, 3).status());
-  DTG_TRY(check_extra(model, layer));
+  DTG_TRY(check_extra(model, value, layer));
   const int64_t places = model.graph().info(value).shape.dim(1);
   if (longest < 0 || longest > INT32_MAX || (longest > 0 && places > longest)) {
     return invalid_argument("%s: a cache of %lld places for %s; at least those are needed", kLayer, static_cast<long long>(longest),
@@ -240,7 +242,7 @@ Result<AttentionCache> attention_cache(Model& model, Value value, const Attentio
 
 Result<Value> attention_step(Model& model, Value query, const AttentionLayer& layer, AttentionCache* cache) {
   DTG_ASSIGN(const int64_t in, channels_of(model, query, kLayer, 3, 3));
-  DTG_TRY(check_extra(model, layer));
+  DTG_TRY(check_extra(model, query, layer));
   const DType dtype = model.graph().info(query).dtype;
   const int64_t values = layer.value_width ? layer.value_width : layer.key_width;
   for (const auto& [rows, width] : {std::pair(cache->keys, layer.key_width), std::pair(cache->values, values)}) {
@@ -248,9 +250,12 @@ Result<Value> attention_step(Model& model, Value query, const AttentionLayer& la
     const ValueInfo& info = model.graph().info(rows);
     const PartialShape& shape = info.shape;
     if (info.dtype == dtype && shape.rank() == 4 && shape.dim(2) == layer.heads && shape.dim(3) == width) continue;
-    return invalid_argument("%s: the cache has %s; %s of [batch, longest, %lld, %lld] is needed, as the cache of such a layer has it",
-                            kLayer, described(model, rows).c_str(), dtype_name(dtype), static_cast<long long>(layer.heads),
-                            static_cast<long long>(width));
+    const bool open = info.dtype == dtype && (!shape.has_rank() || (shape.rank() == 4 && (shape.dim(2) < 0 || shape.dim(3) < 0)));
+    const auto heads = static_cast<long long>(layer.heads), wide = static_cast<long long>(width);
+    return invalid_argument(
+        "%s: the cache has %s; %s of [batch, longest, %lld, %lld] is needed, as the cache of such a layer has it%s", kLayer,
+        described(model, rows).c_str(), dtype_name(dtype), heads, wide,
+        open ? format("; where the graph cannot see its shape, a Reshape to [-1, longest, %lld, %lld] says it", heads, wide).c_str() : "");
   }
   if (cache->position.valid()) {
     DTG_TRY(model.graph().check(cache->position).with_context(kLayer));

@@ -72,6 +72,13 @@ Value checked_lengths(Build& build, Value lengths, Value limit) {
   return build.op("GatherV2", {possible, lengths, build.integer(0)}, {{"_lengths", true}}, name.substr(name.rfind('/') + 1));
 }
 
+Status check_one_each(const Model& model, const char* layer, const char* said, Value each, Value x) {
+  const PartialShape &of = model.graph().info(each).shape, &batch = model.graph().info(x).shape;
+  if (of.rank() < 1 || batch.rank() < 1 || of.dim(0) < 0 || batch.dim(0) < 0 || of.dim(0) == batch.dim(0)) return {};
+  return invalid_argument("%s: %s %s, and %s has %lld examples; one for each of them is needed", layer, said,
+                          described(model, each).c_str(), described(model, x).c_str(), static_cast<long long>(batch.dim(0)));
+}
+
 Value shaped(Build& build, Value x, const PartialShape& shape) {
   if (!build.ok() || build.info(x).shape == shape) return x;
   return build.op("EnsureShape", {x}, {{"shape", shape}});

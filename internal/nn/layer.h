@@ -29,6 +29,9 @@ Value dimension(Build& build, Value shape, int64_t axis);
 Value counting(Build& build, Value below);
 // Lengths of sequences as int32, once a run has found each of them in [0, limit]; `limit` is an int32 scalar.
 Value checked_lengths(Build& build, Value lengths, Value limit);
+// What there is one of for each example of x, by its first dimension: another number of them, where both are known. `said` begins the
+// message: "the lengths are".
+Status check_one_each(const Model& model, const char* layer, const char* said, Value each, Value x);
 // What is known of a value's shape, said where the graph cannot see it through a reshape.
 Value shaped(Build& build, Value x, const PartialShape& shape);
 // A window that slides along a dimension (negative: not known), before anything is added for it.

@@ -106,6 +106,18 @@ Status prepare(Model& model, Build& build, const Loss& loss, Value* labels, Valu
   return build.status();
 }
 
+// How many classes the labels are of, as weights_of_classes tells a label's; -1: the graph does not show it.
+int64_t count_classes(const Model& model, const Loss& loss, Value labels, Value predictions) {
+  const PartialShape &l = model.graph().info(labels).shape, &p = model.graph().info(predictions).shape;
+  const auto size = [&](const PartialShape& shape) {
+    const int64_t axis = loss.axis < 0 ? loss.axis + shape.rank() : loss.axis;
+    return axis >= 0 && axis < shape.rank() ? shape.dim(static_cast<int>(axis)) : 1;
+  };
+  if (loss.kind == Kind::sparse_categorical_crossentropy) return size(p);
+  if (l.rank() == p.rank() && size(p) != 1) return size(l) < 0 ? size(p) : size(l);
+  return -1;
+}
+
 // What a mask leaves counts for what it takes away, so that a mean is over what is left.
 Value masked(Build& build, Value mask, Value values, Loss::Reduction reduction) {
   const DType dtype = build.info(values).dtype;
@@ -164,9 +176,12 @@ Result<Value> loss(Model& model, const Loss& loss, Value labels, Value predictio
   Value values = made.values, factor;
   const auto weigh = [&](Value by) { factor = factor.valid() ? build.mul(factor, by) : by; };
   if (weights.valid()) weigh(weights_for(build, weights, values));
-  if (loss.class_weights.valid()) weigh(weights_of_classes(build, loss.class_weights, labels, values, loss.axis, made.mask));
+  if (loss.class_weights.valid()) {
+    DTG_TRY(check_class_weights(model, what, loss.class_weights, count_classes(model, loss, labels, predictions)));
+    weigh(weights_of_classes(build, loss.class_weights, labels, values, loss.axis, made.mask));
+  }
   if (made.mask.valid()) weigh(masked(build, made.mask, values, loss.reduction));
-  if (factor.valid()) values = build.mul(values, factor);
+  if (factor.valid()) values = build.op("Mul", {values, factor}, {}, "one_weight_for_each_example");
   const Value out = reduced_loss(build, values, factor, loss.reduction);
   DTG_TRY(build.status().with_context(what));
   return out;

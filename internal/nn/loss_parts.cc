@@ -1,6 +1,7 @@
 // The checks and formulas that losses and metrics share. Called by the thread that builds the model.
 #include "nn/loss_parts.h"
 
+#include <algorithm>
 #include <string>
 
 #include "nn/layer.h"
@@ -66,11 +67,28 @@ void match_ranks(Build& build, Value* a, Value* b, bool expand_vectors) {
   }
 }
 
+namespace {
+
+// One for all is broadcast; any other number is that of the examples.
+Status check_count(const Build& build, Value weights, Value values) {
+  const PartialShape &w = build.info(weights).shape, &v = build.info(values).shape;
+  for (int i = 0; i < std::min(w.rank(), v.rank()); ++i) {
+    if (w.dim(i) < 0 || v.dim(i) < 0 || w.dim(i) == 1 || w.dim(i) == v.dim(i)) continue;
+    return invalid_argument("the sample weights are %s and the losses %s; one weight per loss, or per example, is needed",
+                            described(build.graph(), weights).c_str(), v.text().c_str());
+  }
+  return {};
+}
+
+}  // namespace
+
 Value weights_for(Build& build, Value weights, Value values) {
   if (!build.ok()) return {};
+  const Value given = weights;
   weights = build.cast(weights, build.info(values).dtype);
   const int rank = rank_of(build, values);
   if (rank_of(build, weights) == rank + 1 && ends_in_one(build, weights)) weights = dropped(build, weights);
+  if (Status counted = check_count(build, given, values); !counted.ok() && build.ok()) build.fail(std::move(counted));
   while (build.ok() && rank_of(build, weights) > 0 && rank_of(build, weights) < rank) weights = expanded(build, weights);
   if (build.ok() && rank_of(build, weights) > rank && rank > 0) {
     build.fail(
@@ -167,6 +185,25 @@ Status check_classes(const Model& model, const char* what, Value labels, Value p
                             described(model, labels).c_str());
   }
   return {};
+}
+
+Status check_choice(const Graph& graph, const char* what, const char* scores, Value predictions) {
+  const PartialShape& shape = graph.info(predictions).shape;
+  if (!shape.has_rank() || shape.rank() == 0 || shape.dim(shape.rank() - 1) != 1) return {};
+  return invalid_argument("%s: the %s are %s: one number for each row, where each class has its own; for two classes told by one number "
+                          "use the metric binary_accuracy",
+                          what, scores, described(graph, predictions).c_str());
+}
+
+Status check_class_weights(const Model& model, const char* what, Value class_weights, int64_t classes) {
+  const PartialShape& shape = model.graph().info(class_weights).shape;
+  if (shape.rank() != 1) {
+    return invalid_argument("%s: the class weights are %s; a vector is needed, with one for each class", what,
+                            described(model, class_weights).c_str());
+  }
+  if (classes < 0 || shape.dim(0) < 0 || shape.dim(0) == classes) return {};
+  return invalid_argument("%s: the class weights are %s, and there are %lld classes; one weight for each class is needed", what,
+                          described(model, class_weights).c_str(), static_cast<long long>(classes));
 }
 
 Status check_alike(const Model& model, const char* what, Value labels, Value predictions) {

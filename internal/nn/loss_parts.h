@@ -69,8 +69,12 @@ Status check_order(const Graph& graph, const char* what, Value labels, Value pre
 Status check_pair(const Model& model, const char* what, Value labels, Value predictions);
 // Labels are class numbers, without dimension `axis` of the predictions; negative: from the end.
 Status check_classes(const Model& model, const char* what, Value labels, Value predictions, int64_t axis = -1);
+// Scores of classes are more than one for each row: of one alone it is always the greatest. `scores` is what the message calls them.
+Status check_choice(const Graph& graph, const char* what, const char* scores, Value predictions);
 // After match_ranks: dimensions that are both known differ, and labels would be broadcast, which is never what is meant.
 Status check_alike(const Model& model, const char* what, Value labels, Value predictions);
+// The weights of classes are a vector, with one for each where their number is known; negative: it is not.
+Status check_class_weights(const Model& model, const char* what, Value class_weights, int64_t classes);
 // A vector of numbers or anything else that can be cast to weights.
 Status check_weights(const Model& model, const char* what, Value weights);
 

@@ -59,12 +59,7 @@ Value is_correct(Build& build, Value labels, Value logits) {
 
 Status check_numbered(const Graph& graph, Value labels, Value logits, const char* what) {
   const PartialShape &l = graph.info(labels).shape, &p = graph.info(logits).shape;
-  if (p.has_rank() && p.rank() > 0 && p.dim(p.rank() - 1) == 1) {
-    return invalid_argument(
-        "%s: the logits are %s: one number for each row, where each class has its own; for two classes told by one number "
-        "use the metric binary_accuracy",
-        what, described(graph, logits).c_str());
-  }
+  DTG_TRY(check_choice(graph, what, "logits", logits));
   if (!l.has_rank() || !p.has_rank() || p.rank() == 0) return {};
   bool alike = l.rank() == p.rank() - 1 || (l.rank() == p.rank() && l.dim(l.rank() - 1) == 1);
   for (int i = 0; alike && i + 1 < p.rank(); ++i) alike = l.dim(i) < 0 || p.dim(i) < 0 || l.dim(i) == p.dim(i);
@@ -85,10 +80,24 @@ Status check_outer(const Graph& graph, Value labels, Value logits, bool classes,
                           described(graph, logits).c_str(), classes ? "all dimensions of the logits but the last" : "the same dimensions");
 }
 
+// Labels that are distributions: numbers of classes look like others of them, and a cast would make them no distributions.
+Status check_shares(const Graph& graph, Value labels, Value logits, const char* what) {
+  const ValueInfo& l = graph.info(labels);
+  const PartialShape& p = graph.info(logits).shape;
+  const bool ranked = l.shape.has_rank() && p.has_rank() && p.rank() > 1;
+  const bool numbers = ranked && (l.shape.rank() + 1 == p.rank() || (l.shape.rank() == p.rank() && l.shape.dim(p.rank() - 1) == 1 &&
+                                                                     p.dim(p.rank() - 1) > 1 && dtype_is_integer(l.dtype)));
+  if (dtype_is_floating(l.dtype) && !numbers) return {};
+  const char* const sparse = "labels that are numbers of classes go, as int32 or int64, to the sparse softmax cross entropy";
+  const std::string shares = ranked && !numbers ? format("cast labels that are shares of the classes, such as one-hot ones, to %s; ",
+                                                         dtype_name(graph.info(logits).dtype))
+                                                : "";
+  return invalid_argument("%s: the labels are %s and the logits %s; a share of each class for each row is needed: %s%s", what,
+                          described(graph, labels).c_str(), described(graph, logits).c_str(), shares.c_str(), sparse);
+}
+
 // Both take logits and labels and give one loss per example.
 Result<Value> softmax_loss(Graph& graph, const char* op, Value labels, Value logits, const char* what) {
-  DTG_TRY(check_both(graph, labels, logits, what));
-  DTG_TRY(check_order(graph, what, labels, logits));
   DTG_TRY(check_outer(graph, labels, logits, op == kSparse, what));
   const NameScope scope(graph, "softmax_cross_entropy");
   Build build(graph);
@@ -107,15 +116,33 @@ Result<Value> sparse_softmax_cross_entropy(Graph& graph, Value labels, Value log
   constexpr const char* kWhat = "sparse softmax cross entropy";
   DTG_TRY(check_both(graph, labels, logits, kWhat));
   DTG_TRY(check_order(graph, kWhat, labels, logits));
+  const PartialShape &l = graph.info(labels).shape, &p = graph.info(logits).shape;
+  const bool alike = l.has_rank() && p.has_rank() && l.rank() == p.rank() && l.rank() > 1;
+  const bool column = alike && l.dim(l.rank() - 1) == 1;
   if (const DType dtype = graph.info(labels).dtype; dtype_is_floating(dtype) || dtype == DType::boolean) {
-    return invalid_argument("%s: the labels are %s; they are numbers of classes here, so feed or cast them as int32 or int64", kWhat,
-                            described(graph, labels).c_str());
+    return invalid_argument("%s: the labels are %s; they are numbers of classes here, so feed or cast them as int32 or int64%s", kWhat,
+                            described(graph, labels).c_str(),
+                            alike && !column ? ". For labels that are distributions use the softmax cross entropy" : "");
+  }
+  if (alike && !column && l.dim(l.rank() - 1) >= 0) {
+    return invalid_argument("%s: the labels are %s and the logits %s; one class for each row of the logits is needed. For labels that are "
+                            "distributions use the softmax cross entropy, with labels of a floating-point type",
+                            kWhat, described(graph, labels).c_str(), described(graph, logits).c_str());
+  }
+  if (column) {
+    Build build(graph);
+    labels = build.op("Squeeze", {labels}, {{"squeeze_dims", std::vector<int64_t>{-1}}});
+    DTG_TRY(build.status().with_context(kWhat));
   }
   return softmax_loss(graph, kSparse, labels, logits, kWhat);
 }
 
 Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits) {
-  return softmax_loss(graph, "SoftmaxCrossEntropyWithLogits", labels, logits, "softmax cross entropy");
+  constexpr const char* kWhat = "softmax cross entropy";
+  DTG_TRY(check_both(graph, labels, logits, kWhat));
+  DTG_TRY(check_order(graph, kWhat, labels, logits));
+  DTG_TRY(check_shares(graph, labels, logits, kWhat));
+  return softmax_loss(graph, "SoftmaxCrossEntropyWithLogits", labels, logits, kWhat);
 }
 
 Result<Value> sigmoid_cross_entropy(Graph& graph, Value labels, Value logits) {

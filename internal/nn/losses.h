@@ -7,7 +7,7 @@
 
 namespace dtg {
 
-// Mean over the rows of -log softmax(logits)[label]; logits [batch, classes], labels int32 or int64 [batch].
+// Mean over the rows of -log softmax(logits)[label]; logits [batch, classes], labels int32 or int64 [batch] or [batch, 1].
 Result<Value> sparse_softmax_cross_entropy(Graph& graph, Value labels, Value logits);
 // The same for labels that are distributions [batch, classes].
 Result<Value> softmax_cross_entropy(Graph& graph, Value labels, Value logits);

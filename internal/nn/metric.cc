@@ -13,6 +13,11 @@ namespace {
 
 using Kind = Metric::Kind;
 
+bool has_threshold(const Metric& metric) {
+  const bool decides = metric.kind >= Kind::precision && metric.kind <= Kind::false_negatives;
+  return decides || metric.kind == Kind::binary_accuracy || (metric.kind == Kind::f1_score && metric.threshold >= 0);
+}
+
 bool has_labels(Kind kind) { return kind != Kind::mean && kind != Kind::sum; }
 
 Status check_metric(const Model& model, const Metric& metric, Value labels, Value predictions, Value weights) {
@@ -34,10 +39,12 @@ Status check_metric(const Model& model, const Metric& metric, Value labels, Valu
   if (metric.thresholds < 3 || metric.thresholds > (1 << 20)) {
     return invalid_argument("%s: %lld thresholds; 3 to %d are needed", what, static_cast<long long>(metric.thresholds), 1 << 20);
   }
-  const bool logits = metric.kind == Kind::auc || metric.kind == Kind::log_loss;
+  const bool logits = metric.kind == Kind::auc || metric.kind == Kind::log_loss || has_threshold(metric);
   if (metric.from_logits && !logits) {
-    return invalid_argument("%s: it does not ask what predictions are; from_logits must be 0, and a threshold of probabilities needs them",
-                            what);
+    return invalid_argument("%s: it does not ask what predictions are; from_logits must be 0%s", what,
+                            metric.kind == Kind::loss       ? ", and stand in the loss"
+                            : metric.kind == Kind::f1_score ? ", unless a threshold decides"
+                                                            : "");
   }
   return {};
 }
@@ -93,6 +100,11 @@ Status Tally::close(Measured* made) {
   made->update = b.node("NoOp", {}, {}, "update", adds);
   made->reset = b.node("NoOp", {}, {}, "reset", assigns);
   return b.status();
+}
+
+double threshold_of(const Metric& metric) {
+  const double threshold = metric.threshold < 0 ? 0.5 : metric.threshold;
+  return metric.from_logits ? std::log(threshold / (1 - threshold)) : threshold;
 }
 
 const char* metric_name(Kind kind) {

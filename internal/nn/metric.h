@@ -44,7 +44,7 @@ struct Metric {
   Kind kind = Kind::mean;
   std::string_view name = {};
   bool from_logits = false;
-  double threshold = -1;  // less than 0: not given
+  double threshold = -1;  // less than 0: not given; of probabilities, also where predictions are logits
   int64_t k = 5;
   int64_t classes = 0;
   int64_t thresholds = 200;

@@ -68,9 +68,8 @@ Value area(Build& b, const Metric& metric, Value positives, Value negatives) {
 Result<Measured> decision_metric(Tally& t) {
   Build& b = t.b;
   DTG_ASSIGN(const Decisions d, decisions(t));
-  const double threshold = t.metric.threshold < 0 ? 0.5 : t.metric.threshold;
   DTG_TRY(b.status());
-  const Value said = t.wide(b.op("Greater", {d.predictions, b.like(d.predictions, threshold)}));
+  const Value said = t.wide(b.op("Greater", {d.predictions, b.like(d.predictions, threshold_of(t.metric))}));
   const auto count = [&](bool there, bool as_said) {
     const Value labels = there ? d.yes : rest_of(b, 1, d.yes), says = as_said ? said : rest_of(b, 1, said);
     return all_of(b, b.mul(b.mul(labels, says), d.weights));
@@ -128,7 +127,7 @@ Result<Measured> f1_metric(Tally& t) {
     if (!b.ok()) return b.status();
     said = b.op("LogicalAnd", {b.op("GreaterEqual", {t.predictions, most}), b.op("Greater", {size, b.like(size, 1e-9)})});
   } else {
-    said = b.op("Greater", {t.predictions, b.like(t.predictions, t.metric.threshold)});
+    said = b.op("Greater", {t.predictions, b.like(t.predictions, threshold_of(t.metric))});
   }
   const Value says = t.wide(said), labels = t.wide(t.labels), weights = t.counted(labels);
   const auto count = [&](Value x) {

@@ -22,6 +22,7 @@ Result<Value> right_class(Tally& t) {
   if (rank < 1)
     return invalid_argument("%s: the predictions are %s; a dimension of classes is needed", what,
                             described(t.model(), t.predictions).c_str());
+  DTG_TRY(check_choice(t.model().graph(), what, "predictions", t.predictions));
   Value labels = t.labels;
   if (sparse) {
     const PartialShape& shape = b.info(labels).shape;
@@ -66,8 +67,7 @@ Result<Value> values_of(Tally& t, Value* mask) {
       match_ranks(b, &labels, &predictions);
       if (!b.ok()) return b.status();
       DTG_TRY(alike(t, labels, predictions));
-      const double threshold = t.metric.threshold < 0 ? 0.5 : t.metric.threshold;
-      const Value yes = b.op("Greater", {predictions, b.like(predictions, threshold)});
+      const Value yes = b.op("Greater", {predictions, b.like(predictions, threshold_of(t.metric))});
       return b.cast(b.op("Equal", {t.wide(labels), t.wide(yes)}), DType::f64);
     }
     case Kind::categorical_accuracy:

@@ -48,6 +48,9 @@ class Tally {
   std::vector<Sum> sums_;
 };
 
+// What a prediction is compared with to say yes. The threshold is one of probabilities; of logits, it is the logit of that.
+double threshold_of(const Metric& metric);
+
 Result<Measured> mean_metric(Tally& tally);
 Result<Measured> r2_metric(Tally& tally);
 Result<Measured> decision_metric(Tally& tally);  // precision, recall, counts of decisions

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/spelling.h"
 #include "nn/clipping.h"
 #include "nn/layer.h"
 #include "nn/rules.h"
@@ -129,6 +130,21 @@ Status check_listed(const Model& model, std::span<const Value> handles, const ch
   return {};
 }
 
+// A word of no variable exempts nothing, and what it was meant for decays.
+Status check_words(const Model& model, const Optimizer& optimizer) {
+  std::vector<std::string_view> trained;
+  for (const NamedVariable& each : model.variables()) {
+    if (each.trainable) trained.push_back(each.name);
+  }
+  for (const std::string& word : optimizer.undecayed_names) {
+    if (std::ranges::any_of(trained, [&](std::string_view name) { return name.find(word) != std::string_view::npos; })) continue;
+    return invalid_argument(
+        "optimizer: undecayed_names: \"%.200s\" is in the name of no trainable variable, so nothing is exempt by it: %s", word.c_str(),
+        names_text(word, trained).c_str());
+  }
+  return {};
+}
+
 // Whether the loss is made from what that variable follows.
 bool is_followed(const Model& model, size_t tower, const NamedVariable& variable, Value loss) {
   for (const Model::Following& each : model.following()) {
@@ -204,6 +220,7 @@ Status check_optimizer(const Model& model, const Optimizer& optimizer) {
   }
   DTG_TRY(check_listed(model, optimizer.undecayed, "undecayed"));
   DTG_TRY(check_listed(model, optimizer.variables, "variables"));
+  DTG_TRY(check_words(model, optimizer));
   if (optimizer.lazy && optimizer.amsgrad && (optimizer.kind == Kind::adam || optimizer.kind == Kind::adam_w)) {
     return unimplemented("optimizer %s: amsgrad has no lazy form; leave one of them 0", Optimizer::name_of(optimizer.kind));
   }

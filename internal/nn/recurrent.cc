@@ -183,7 +183,7 @@ class Sequence {
     const Value shape = build_.shape(x_);
     time_ = dimension(build_, shape, 0);
     batch_ = dimension(build_, shape, 1);
-    if (layer.lengths.valid()) lengths_ = checked_lengths(build_, layer.lengths, time_);
+    if (layer.lengths.valid()) lengths_ = checked_lengths(build_, one_each(layer.lengths), time_);
   }
 
   Result<Recurrent> run() {
@@ -241,6 +241,14 @@ class Sequence {
     return made;
   }
 
+  // Where the graph does not show whether there is one for each example, the run looks.
+  Value one_each(Value lengths) {
+    if (!build_.ok()) return {};
+    const PartialShape &of = build_.info(lengths).shape, &x = build_.info(x_).shape;
+    if (of.rank() == 1 && of.dim(0) >= 0 && of.dim(0) == x.dim(1)) return lengths;
+    return build_.op("Reshape", {lengths, build_.op("Pack", {batch_})}, {}, "one_length_for_each_example");
+  }
+
   Value swap(Value x) { return build_.op("Transpose", {x, build_.ints({1, 0, 2})}); }
   Value zeros() {
     const Value of[] = {batch_, build_.integer(layer_.units)};
@@ -291,15 +299,18 @@ class Sequence {
   Value x_, time_, batch_, lengths_;
 };
 
-Status check_state(const Model& model, const RecurrentLayer& layer, Value state, const char* name, DType dtype) {
+Status check_state(const Model& model, const RecurrentLayer& layer, Value state, const char* name, Value x) {
+  const DType dtype = model.graph().info(x).dtype;
   if (!state.valid()) return {};
   if (layer.direction == Direction::both) return invalid_argument("%s: a first %s state is for one direction only", what(layer), name);
   DTG_TRY(model.graph().check(state).with_context(what(layer)));
   const ValueInfo& info = model.graph().info(state);
   const bool fits = !info.shape.has_rank() || (info.shape.rank() == 2 && (info.shape.dim(1) < 0 || info.shape.dim(1) == layer.units));
-  if (info.dtype == dtype && fits) return {};
-  return invalid_argument("%s: the first %s state is %s; %s[batch,%lld] is needed", what(layer), name, described(model, state).c_str(),
-                          dtype_name(dtype), static_cast<long long>(layer.units));
+  if (info.dtype != dtype || !fits) {
+    return invalid_argument("%s: the first %s state is %s; %s[batch,%lld] is needed", what(layer), name, described(model, state).c_str(),
+                            dtype_name(dtype), static_cast<long long>(layer.units));
+  }
+  return check_one_each(model, what(layer), format("the first %s state is", name).c_str(), state, x);
 }
 
 Status check_layer(const Model& model, Value x, const RecurrentLayer& layer) {
@@ -309,15 +320,17 @@ Status check_layer(const Model& model, Value x, const RecurrentLayer& layer) {
     return invalid_argument("lstm: the input is %s; float32 or float16 is needed", described(model, x).c_str());
   }
   if (layer.kind != Kind::lstm && layer.cell.valid()) return invalid_argument("%s: only an LSTM has a cell state", what(layer));
-  DTG_TRY(check_state(model, layer, layer.hidden, "hidden", input.dtype));
-  DTG_TRY(check_state(model, layer, layer.cell, "cell", input.dtype));
+  DTG_TRY(check_state(model, layer, layer.hidden, "hidden", x));
+  DTG_TRY(check_state(model, layer, layer.cell, "cell", x));
   if (!layer.lengths.valid()) return {};
   DTG_TRY(model.graph().check(layer.lengths).with_context(what(layer)));
   const ValueInfo& lengths = model.graph().info(layer.lengths);
   const bool counts = lengths.dtype == DType::i32 || lengths.dtype == DType::i64;
-  if (counts && (!lengths.shape.has_rank() || lengths.shape.rank() == 1)) return {};
-  return invalid_argument("%s: the lengths are %s; int32 or int64 of [batch] is needed", what(layer),
-                          described(model, layer.lengths).c_str());
+  if (!counts || (lengths.shape.has_rank() && lengths.shape.rank() != 1)) {
+    return invalid_argument("%s: the lengths are %s; int32 or int64 of [batch] is needed", what(layer),
+                            described(model, layer.lengths).c_str());
+  }
+  return check_one_each(model, what(layer), "the lengths are", layer.lengths, x);
 }
 
 }  // namespace

@@ -113,9 +113,16 @@ Status Fit::check(const std::string& path, bool extra_is_wrong) const {
 }
 
 Status Fit::check_any(const std::string& path) const {
-  if (!both.empty()) return {};
+  // Every training has metrics' counts, a step and what optimizers count, whatever its model is.
+  const auto is_counter = [](const Pair& pair) {
+    const NamedVariable& v = pair.variable.first();
+    const bool counts = v.sync == Sync::on_read && v.aggregation == Aggregation::sum;
+    return !v.trainable && (counts || v.absolute);
+  };
+  const bool complete = missing.empty() && reshaped.empty() && !both.empty();
+  if (complete || !std::ranges::all_of(both, is_counter)) return {};
   return failed_precondition(
-      "restore \"%s\": it has none of the model's variables%s", path.c_str(),
+      "restore \"%s\": it has none of the model's variables%s%s", path.c_str(), both.empty() ? "" : " but counts of steps and metrics",
       (list_of("of another type or shape", reshaped) + list_of("not in it", missing) + list_of("in it alone", extra)).c_str());
 }
 

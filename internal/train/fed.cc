@@ -76,7 +76,9 @@ Status Trainer::check_data(const Reading& data, const char* what, size_t needed)
       const std::string apart = agree(spec[i].shape, info.shape) ? "" : apart_advice(data);
       return invalid_argument("%s: component %zu of the data set is %s, and \"%s\" which it is fed to is %s; %s", what, i,
                               dtype_name(spec[i].dtype), graph.value_name(options_.feeds[i]).c_str(), dtype_name(info.dtype),
-                              apart.empty() ? "cast or scale the data set" : apart.c_str());
+                              !apart.empty()                ? apart.c_str()
+                              : info.dtype == DType::string ? "data sets give no texts: feed what looks the texts up, its numbers"
+                                                            : "cast or scale the data set");
     }
     if (agree(spec[i].shape, info.shape)) continue;
     return invalid_argument("%s: component %zu of the data set is %s%s, and \"%s\" which it is fed to is %s%s; %s", what, i,

@@ -178,6 +178,21 @@ void Trainer::set_rate(float rate) {
   *rate_tensor_.as<float>() = rate;
 }
 
+// A run says which placeholder nothing feeds; here it is known who would feed it.
+Status Trainer::unfed(const Status& why) const {
+  const Graph& graph = model_->graph();
+  const NodeId id = graph.find(why.origin().node);
+  if (why.code() != Code::invalid_argument || id == kNoNode || graph.node(id).op->name() != "Placeholder") return why;
+  const ValueInfo& info = graph.node(id).outputs[0];
+  const bool is_switch = info.dtype == DType::boolean && !(info.shape.rank() > 0) && !options_.training.valid();
+  return {why.code(),
+          why.message() + (is_switch ? ": if it says whether the model is in training, give it as the trainer's option `training`, which "
+                                       "is true in steps and false elsewhere"
+                                     : ": a trainer feeds its `feeds`, in the order of the data's components, and predict the inputs "
+                                       "among them; name it there"),
+          why.origin()};
+}
+
 Result<Trainer::Call> Trainer::make_call(std::span<const Value> feeds, bool training, bool rated, std::span<const Value> fetches,
                                          std::span<const NodeId> targets) {
   Call call;
@@ -231,7 +246,8 @@ Status Trainer::prepare() {
 Status Trainer::run(Call& call, std::span<const Tensor> element, size_t used, Cancellation* cancellation, const char* what) {
   DTG_TRY(check_element(element.subspan(0, used), what));
   for (size_t i = 0; i < used; ++i) call.tensors[i] = &element[i];
-  return call.callable->run(call.tensors, call.fetched, 0, cancellation);
+  const Status ran = call.callable->run(call.tensors, call.fetched, 0, cancellation);
+  return ran.ok() ? ran : unfed(ran);
 }
 
 double Trainer::loss_of(const Call& call) const { return real_in(call.fetched[0]); }

@@ -117,6 +117,7 @@ class Trainer final : public RefCounted {
   Status build();
   Status prepare();
   void tell_switches() const;
+  Status unfed(const Status& why) const;
   Result<Call> make_call(std::span<const Value> feeds, bool training, bool rated, std::span<const Value> fetches,
                          std::span<const NodeId> targets);
   Status run(Call& call, std::span<const Tensor> element, size_t used, Cancellation* cancellation, const char* what);

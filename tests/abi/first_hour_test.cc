@@ -530,6 +530,32 @@ TEST_F(FirstHour, RestoresByOtherNamesAndInPart) {
   EXPECT_NE(none.find("in it alone: \"beta1_power\""), std::string::npos) << none;
 }
 
+// Every training has the counts of its metrics and steps, so they fit whatever the model is.
+TEST_F(FirstHour, CountsAloneAreNoWeightsThatFit) {
+  dtg_metric metric = DTG_METRIC_INIT;
+  dtg_metric_values values = DTG_METRIC_VALUES_INIT;
+  build_net();
+  OK(dtg_nn_metric(model, &metric, {0}, x, {0}, &values));
+  connect();
+  OK(dtg_model_save(model, session, file_.c_str(), DTG_STRLEN));
+  dtg_session_release(session);
+  session = nullptr;
+  dtg_model_release(model);
+  OK(dtg_model_create(graph, 9, &model));
+  dtg_value out;
+  dtg_dense dense = DTG_DENSE_INIT;
+  dense.name = "another", dense.units = 3;
+  OK(dtg_nn_dense(model, x, &dense, &out));
+  OK(dtg_nn_metric(model, &metric, {0}, x, {0}, &values));
+  connect();
+  dtg_restore how = DTG_RESTORE_INIT;
+  how.partial = 1;
+  how.names = R"({"mean_1/": "mean/"})";
+  const std::string why =
+      refused(dtg_model_restore_from(model, session, file_.c_str(), DTG_STRLEN, &how, nullptr), DTG_FAILED_PRECONDITION, "counts alone");
+  EXPECT_NE(why.find("it has none of the model's variables but counts of steps and metrics"), std::string::npos) << why;
+}
+
 TEST_F(FirstHour, CheckpointsByOtherNames) {
   const std::string sets = folder("renamed");
   dtg_checkpoint_options options = DTG_CHECKPOINT_OPTIONS_INIT;

@@ -133,6 +133,117 @@ TEST(Scale, ThatIsRightIsNotSpokenOf) {
   EXPECT_EQ(net.end(), "");
 }
 
+TEST(Scale, ThatIsAnErrorIsNoWarningToo) {
+  Net net;
+  dtg_loss what = DTG_LOSS_INIT;
+  dtg_value out{};
+  what.kind = DTG_LOSS_KL_DIVERGENCE;
+  what.from_logits = 1;
+  const dtg_value chances = net.dense(net.x, DTG_ACT_SIGMOID);
+  refused(dtg_nn_loss(net.model, &what, net.labels, chances, {}, &out), DTG_INVALID_ARGUMENT, "logits of a divergence");
+  net.metric(DTG_METRIC_BINARY_ACCURACY, true, 0, chances);
+  net.metric(DTG_METRIC_BINARY_ACCURACY, true, 0, net.dense(net.x, DTG_ACT_NONE));
+  const std::string all = net.end();
+  EXPECT_TRUE(tells(all, "binary_accuracy: \"dense/Sigmoid:0\" is what sigmoid made, and is taken for logits")) << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1) << all;
+}
+
+// Softmax over one unit is 1 whatever the weights, and the loss of one class 0.
+TEST(Units, ThatAreOneWhereClassesExcludeEachOtherAreTold) {
+  Net net;
+  dtg_dense one = DTG_DENSE_INIT;
+  dtg_value y{}, out{};
+  one.units = 1;
+  one.activation = DTG_ACT_SOFTMAX;
+  OK(dtg_nn_dense(net.model, net.x, &one, &y));
+  one.activation = DTG_ACT_NONE;
+  OK(dtg_nn_dense(net.model, net.x, &one, &y));
+  OK(dtg_nn_activation(net.model, y, DTG_ACT_SOFTMAX, &out));
+  const dtg_value given = net.labels;
+  net.labels = y;  // of the shape of one class
+  net.loss(DTG_LOSS_CATEGORICAL_CROSSENTROPY, true, y);
+  net.loss(DTG_LOSS_CATEGORICAL_FOCAL_CROSSENTROPY, true, y);
+  net.loss(DTG_LOSS_SPARSE_CATEGORICAL_CROSSENTROPY, true, y);
+  OK(dtg_nn_softmax_cross_entropy(net.model, y, y, &out));
+  OK(dtg_nn_sparse_softmax_cross_entropy(net.model, net.classes, y, &out));
+  // What is right.
+  net.loss(DTG_LOSS_BINARY_CROSSENTROPY, true, y);
+  OK(dtg_nn_sigmoid_cross_entropy(net.model, y, y, &out));
+  net.labels = given;
+  net.loss(DTG_LOSS_CATEGORICAL_CROSSENTROPY, false, net.dense(net.x, DTG_ACT_SOFTMAX));
+  const std::string all = net.end();
+  EXPECT_TRUE(tells(all, "model: dense layer: \"dense/Softmax:0\" of float32[?,1] is softmax over one unit, which is always 1")) << all;
+  EXPECT_TRUE(tells(all, "activation: \"Softmax:0\" of float32[?,1] is softmax over one unit")) << all;
+  for (const char* const loss : {"model: categorical_crossentropy", "categorical_focal_crossentropy", "sparse_categorical_crossentropy",
+                                 "model: softmax cross entropy", "sparse softmax cross entropy"})
+    EXPECT_TRUE(tells(all, (std::string(loss) + ": \"dense_1/BiasAdd:0\" of float32[?,1] has one class, of which the loss is").c_str()))
+        << all;
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 7) << all;
+}
+
+// The run knows the placeholder, the trainer who feeds it.
+TEST(Switches, ThatTheTrainerForgotAreNamedByTheirOption) {
+  Lab lab(false);
+  dtg_trainer_options what = lab.what();
+  dtg_fit_event event = DTG_FIT_EVENT_INIT;
+  what.training = {0};
+  dtg_trainer* trainer = nullptr;
+  OK(dtg_trainer_create(lab.model, &what, &trainer));
+  dtg_tensor *x = nullptr, *y = nullptr;
+  const int64_t rows[] = {2, 3}, two[] = {2};
+  int64_t numbers[] = {0, 1};
+  float values[6] = {};
+  OK(dtg_tensor_create(DTG_F32, rows, 2, values, sizeof values, nullptr, nullptr, &x));
+  OK(dtg_tensor_create(DTG_I64, two, 1, numbers, sizeof numbers, nullptr, nullptr, &y));
+  const dtg_tensor* const both[] = {x, y};
+  dtg_dataset* data = nullptr;
+  OK(dtg_dataset_tensors(nullptr, both, 2, &data));
+  OK(dtg_dataset_batch(data, 2, 0));
+  const std::string why = refused(dtg_trainer_evaluate(trainer, data, 0, nullptr, &event), DTG_INVALID_ARGUMENT, "nothing feeds it");
+  EXPECT_TRUE(tells(why, "placeholder \"training\" (bool[]) is needed but not fed: if it says whether the model is in training, give it as "
+                         "the trainer's option `training`"))
+      << why;
+  dtg_dataset_release(data);
+  dtg_tensor_release(x);
+  dtg_tensor_release(y);
+  dtg_trainer_release(trainer);
+}
+
+TEST(Data, OfTextsSayThatTheyAreLookedUpBefore) {
+  const char* const words[] = {"a", "b"};
+  const int64_t two = 2;
+  dtg_tensor* texts = nullptr;
+  OK(dtg_tensor_create_strings(&two, 1, words, nullptr, &texts));
+  const dtg_tensor* const all[] = {texts};
+  dtg_dataset* data = nullptr;
+  const std::string why = refused(dtg_dataset_tensors(nullptr, all, 1, &data), DTG_UNIMPLEMENTED, "texts");
+  EXPECT_TRUE(tells(why, "look the texts up before, by a run of the layer")) << why;
+  dtg_tensor_release(texts);
+}
+
+// An endless wait would be taken for a slow one.
+TEST(Data, OfWhichAFilterKeepsNothingEndInAnError) {
+  dtg_dataset* data = nullptr;
+  OK(dtg_dataset_range(nullptr, 0, 7, 1, &data));
+  OK(dtg_dataset_repeat(data, -1));
+  OK(dtg_dataset_shuffle(data, 3, 1));
+  int64_t asked = 0;
+  const dtg_predicate_fn none = [](void* user, dtg_tensor* const*, size_t, int32_t* keeps) -> dtg_error* {
+    *keeps = ++*static_cast<int64_t*>(user) == 40;
+    return nullptr;
+  };
+  OK(dtg_dataset_filter_host(data, none, &asked, nullptr));
+  dtg_tensor* kept = nullptr;
+  int32_t more = 0;
+  OK(dtg_dataset_next(data, &kept, 1, &more));  // of the sixth pass
+  EXPECT_EQ(more, 1);
+  dtg_tensor_release(kept);
+  const std::string why = refused(dtg_dataset_next(data, &kept, 1, &more), DTG_FAILED_PRECONDITION, "a filter that keeps nothing");
+  EXPECT_TRUE(tells(why, "of 10 whole passes over it the filter has kept nothing")) << why;
+  EXPECT_LT(asked, 140);
+  dtg_dataset_release(data);
+}
+
 // Whoever forgets a switch would evaluate, predict and export with dropout.
 TEST(Switches, ThatNobodyGaveAreTold) {
   Net net;

@@ -57,6 +57,17 @@ TEST_F(TrainingStructs, PointersInsideOptimizers) {
   refuse("a count below zero", [](auto& o) { o.accumulation_steps = -1; });
   refuse("a momentum above one", [](auto& o) { o.use_ema = 1, o.ema_momentum = 1.5; });
   refuse("a momentum of steps above one", [](auto& o) { o.kind = DTG_OPT_MOMENTUM, o.momentum = 2; });
+  refuse("the momentum of no mean", [](auto& o) { o.ema_momentum = 0.9; });
+  refuse("steps of no mean", [](auto& o) { o.ema_overwrite_every = 5; });
+  refuse("the share of no slow copy", [](auto& o) { o.lookahead_share = 0.5; });
+  refuse("two rates", [&](auto& o) { o.rate = 0.1, o.learning_rate = loss; });
+  refuse("the trust of another kind", [](auto& o) { o.trust = 0.1; });
+  refuse("accumulators of another kind", [](auto& o) { o.kind = DTG_OPT_ADAM, o.initial_accumulator = 0.1; });
+  dtg_optimizer words = DTG_OPTIMIZER_INIT;
+  words.undecayed_names = "w, LayerNorm,bias";
+  const std::string why = refused(dtg_nn_minimize(model, loss, &words, &training), DTG_INVALID_ARGUMENT, "words of no variable");
+  EXPECT_NE(why.find("undecayed_names: \"LayerNorm\" is in the name of no trainable variable"), std::string::npos) << why;
+  EXPECT_NE(why.find("there is w"), std::string::npos) << why;
   refuse("a power that is none", [](auto& o) { o.kind = DTG_OPT_FTRL, o.rate_power = 1; });
   dtg_optimizer optimizer = DTG_OPTIMIZER_INIT;
   optimizer.kind = DTG_OPT_ADAM;

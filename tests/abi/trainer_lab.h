@@ -86,8 +86,8 @@ struct Lab {
     OK(dtg_nn_metric(model, &metric, feeds[1], logits, {0}, &accuracy));
     dtg_optimizer adam = DTG_OPTIMIZER_INIT;
     adam.kind = DTG_OPT_ADAM;
-    adam.rate = static_cast<double>(rate);
     if (scheduled) adam.learning_rate = constant(rate);
+    else adam.rate = static_cast<double>(rate);
     if (!has_trainer) {
       OK(dtg_nn_minimize(model, loss, &adam, &by_hand));
       dtg_value init;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "graph/gradient.h"
+#include "nn/attention.h"
 #include "nn/losses.h"
 #include "nn/recurrent.h"
 #include "small_model.h"
@@ -281,6 +282,39 @@ TEST(Layers, ASequenceOfNoStepsKeepsItsStateAndHasNoOutput) {
       EXPECT_EQ(outputs[10 + i], outputs[8 + i]) << "held";
     }
   }
+}
+
+// One length for each example, one state for each: told where the layer is made if both numbers are known, else by the run.
+TEST(Layers, SayWhatThereIsOneOfForEachExample) {
+  SmallModel small;
+  Model& model = small.model();
+  const Value x = small.placeholder("x", DType::f32, {2, 4, 2}), three = small.placeholder("three", DType::i64, {3});
+  const Value open = small.placeholder("open", DType::f32, {-1, 4, 2}), lengths = small.placeholder("lengths", DType::i64, {-1});
+  const Value states = small.placeholder("states", DType::f32, {3, 5});
+  const auto says = [](const Status& status, const char* words) {
+    EXPECT_EQ(status.code(), Code::invalid_argument) << words;
+    EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+  };
+  const Model::Mark before = model.mark();
+  for (const auto kind : {RecurrentLayer::Kind::lstm, RecurrentLayer::Kind::gru, RecurrentLayer::Kind::simple}) {
+    says(recurrent(model, x, {.kind = kind, .units = 5, .lengths = three}).status(),
+         "the lengths are \"three:0\" of int64[3], and \"x:0\" of float32[2,4,2] has 2 examples; one for each of them is needed");
+    says(recurrent(model, x, {.kind = kind, .units = 5, .hidden = states}).status(), "the first hidden state is \"states:0\"");
+  }
+  says(attention(model, x, x, {}, {.heads = 2, .key_width = 3, .lengths = three}).status(), "has 2 examples; one for each");
+  AttentionCache cache;
+  cache.keys = cache.values = small.placeholder("cache", DType::f32, {-1, -1, -1, -1});
+  says(attention_step(model, x, {.heads = 2, .key_width = 3}, &cache).status(), "a Reshape to [-1, longest, 2, 3] says it");
+  model.go_back(before);
+  const Value y = good(recurrent(model, open, {.kind = RecurrentLayer::Kind::gru, .units = 5, .lengths = lengths})).hidden;
+  small.init();
+  const Tensor ones = good(Tensor::of<float>(Shape::of({2, 4, 2}), std::vector<float>(16, 1)));
+  const Tensor few = good(Tensor::of<int64_t>(Shape::of({3}), std::span<const int64_t>({1, 1, 1})));
+  const Value feeds[] = {open, lengths};
+  const Tensor* const given[] = {&ones, &few};
+  Tensor made;
+  says(small.session().run({.feeds = feeds, .feed_tensors = given, .fetches = {&y, 1}, .targets = {}}, {&made, 1}),
+       "one_length_for_each_example");
 }
 
 }  // namespace

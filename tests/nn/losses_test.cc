@@ -359,5 +359,68 @@ TEST(Losses, RefuseWhatCannotBeMeant) {
   EXPECT_TRUE(small.model().variables().empty());
 }
 
+// What is one for each class, or for each example, where the graph shows how many those are.
+TEST(Losses, RefuseAnotherNumberOfWeights) {
+  SmallModel small;
+  Build build(small.graph());
+  const Value logits = small.placeholder("logits", DType::f32, {4, 3}), numbers = small.placeholder("numbers", DType::i32, {4});
+  const Value shares = small.placeholder("shares", DType::f32, {-1, 3}), open = small.placeholder("open", DType::f32, {-1, -1});
+  const Value any = small.placeholder("any", DType::f32, {-1});
+  const auto by_class = [&](int64_t count) {
+    return build.constant(good(Tensor::of<float>(Shape::of({count}), std::vector<float>(static_cast<size_t>(count), 1))));
+  };
+  for (const bool sparse : {true, false}) {
+    Loss what{.kind = sparse ? Loss::Kind::sparse_categorical_crossentropy : Loss::Kind::categorical_crossentropy, .from_logits = true};
+    const Value labels = sparse ? numbers : shares;
+    for (const int64_t count : {1, 2, 4, 5}) {
+      what.class_weights = by_class(count);
+      const Status status = loss(small.model(), what, labels, logits, {}).status();
+      EXPECT_EQ(status.code(), Code::invalid_argument) << count;
+      const std::string says = "float32[" + std::to_string(count) + "], and there are 3 classes; one weight for each class is needed";
+      EXPECT_NE(status.message().find(says), std::string::npos) << status.message();
+    }
+    what.class_weights = build.scalar(DType::f32, 1);
+    EXPECT_NE(loss(small.model(), what, labels, logits, {}).status().message().find("a vector is needed"), std::string::npos);
+    what.class_weights = by_class(3);
+    EXPECT_TRUE(loss(small.model(), what, labels, logits, {}).ok());
+    what.class_weights = any;
+    EXPECT_TRUE(loss(small.model(), what, labels, logits, {}).ok());
+    what.class_weights = by_class(5);
+    EXPECT_EQ(loss(small.model(), what, labels, open, {}).ok(), sparse);
+    const Status status = loss(small.model(), {.kind = what.kind, .from_logits = true}, labels, logits, by_class(2)).status();
+    EXPECT_NE(status.message().find("of float32[2] and the losses [4]; one weight per loss, or per example"), std::string::npos)
+        << status.message();
+  }
+}
+
+// Each of the two says where the labels of the other go.
+TEST(Losses, OfSoftmaxTellLabelsApart) {
+  SmallModel small;
+  Graph& graph = small.graph();
+  const Value logits = small.placeholder("logits", DType::f32, {-1, 3}), numbers = small.placeholder("numbers", DType::i64, {-1});
+  const Value column = small.placeholder("column", DType::i64, {-1, 1}), hot = small.placeholder("hot", DType::i32, {-1, 3});
+  const Value floats = small.placeholder("floats", DType::f32, {-1}), shares = small.placeholder("shares", DType::f32, {-1, 3});
+  const auto says = [](const Result<Value>& made, const char* words) {
+    EXPECT_EQ(made.status().code(), Code::invalid_argument) << words;
+    EXPECT_NE(made.status().message().find(words), std::string::npos) << made.status().message();
+  };
+  for (const Value wrong : {numbers, column, floats}) {
+    const auto made = softmax_cross_entropy(graph, wrong, logits);
+    says(made, "labels that are numbers of classes go, as int32 or int64, to the sparse softmax cross entropy");
+    EXPECT_EQ(made.status().message().find("ast"), std::string::npos) << made.status().message();
+  }
+  says(softmax_cross_entropy(graph, hot, logits), "cast labels that are shares of the classes, such as one-hot ones, to float32");
+  says(sparse_softmax_cross_entropy(graph, shares, logits), "For labels that are distributions use the softmax cross entropy");
+  says(sparse_softmax_cross_entropy(graph, hot, logits), "For labels that are distributions use the softmax cross entropy");
+  // A column is one class for each row, as for the loss and the accuracy.
+  const Tensor given = good(Tensor::of<float>(Shape::of({2, 3}), std::span<const float>({1, 2, 3, 0, 5, 1})));
+  const Tensor row = good(Tensor::of<int64_t>(Shape::of({2}), std::span<const int64_t>({2, 0})));
+  const Tensor pile = good(Tensor::of<int64_t>(Shape::of({2, 1}), std::span<const int64_t>({2, 0})));
+  const Value by_row = good(sparse_softmax_cross_entropy(graph, numbers, logits));
+  const Value by_column = good(sparse_softmax_cross_entropy(graph, column, logits));
+  EXPECT_EQ(small.fetch(by_column, {column, logits}, {pile, given}).values<float>()[0],
+            small.fetch(by_row, {numbers, logits}, {row, given}).values<float>()[0]);
+}
+
 }  // namespace
 }  // namespace dtg

@@ -150,6 +150,29 @@ TEST(Metrics, OfLossesLeaveOutWhatIsIgnored) {
   EXPECT_NEAR(small.floats(mean.result).at(0), std::log(2.0), 1e-6);
 }
 
+// Logits are compared with the logit of the threshold, which is 0 where nothing is said.
+TEST(Metrics, OfLogitsDecideAsThoseOfProbabilities) {
+  using Kind = Metric::Kind;
+  SmallModel small;
+  Build build(small.graph());
+  const Value logits = build.constant(good(Tensor::of<float>(Shape::of({6, 1}), std::vector<float>{-2, -0.1f, 0.1f, 0.4f, 1, 3})));
+  const Value labels = build.constant(good(Tensor::of<float>(Shape::of({6, 1}), std::vector<float>{1, 0, 1, 0, 1, 1})));
+  const Value chances = build.op("Sigmoid", {logits});
+  for (const double threshold : {-1.0, 0.3, 0.7, 1.0}) {
+    for (const Kind kind : {Kind::binary_accuracy, Kind::precision, Kind::recall, Kind::true_positives, Kind::false_positives,
+                            Kind::true_negatives, Kind::false_negatives, Kind::f1_score}) {
+      if (kind == Kind::f1_score && threshold < 0) continue;
+      const Metric of_chances{.kind = kind, .threshold = threshold}, of_logits{.kind = kind, .from_logits = true, .threshold = threshold};
+      const Measured wanted = good(measure(small.model(), of_chances, labels, chances, {}));
+      const Measured made = good(measure(small.model(), of_logits, labels, logits, {}));
+      small.init();
+      small.step(wanted.update);
+      small.step(made.update);
+      EXPECT_EQ(small.floats(made.result), small.floats(wanted.result)) << metric_name(kind) << " " << threshold;
+    }
+  }
+}
+
 TEST(Metrics, RefuseWhatCannotBeMeant) {
   SmallModel small;
   const Value logits = small.placeholder("logits", DType::f32, {-1, 3}), numbers = small.placeholder("numbers", DType::i32, {-1});
@@ -166,7 +189,9 @@ TEST(Metrics, RefuseWhatCannotBeMeant) {
   refused({.kind = Metric::Kind::auc}, {}, logits, "labels are needed");
   refused({}, numbers, logits, "no labels");
   refused({.kind = Metric::Kind::auc, .thresholds = 2}, flat, flat, "thresholds");
-  refused({.kind = Metric::Kind::precision, .from_logits = true}, flat, flat, "from_logits must be 0");
+  refused({.kind = Metric::Kind::accuracy, .from_logits = true}, flat, flat, "from_logits must be 0");
+  refused({.kind = Metric::Kind::loss, .from_logits = true}, flat, flat, "from_logits must be 0, and stand in the loss");
+  refused({.kind = Metric::Kind::f1_score, .from_logits = true}, logits, logits, "from_logits must be 0, unless a threshold decides");
   refused({.kind = Metric::Kind::precision, .threshold = 2}, flat, flat, "threshold of 2");
   refused({.kind = Metric::Kind::precision}, flat, logits, "equal shapes");
   // Labels of one shape with the predictions, or of one dimension less that is 1: no label is compared with several predictions.
@@ -177,6 +202,12 @@ TEST(Metrics, RefuseWhatCannotBeMeant) {
     EXPECT_TRUE(measure(small.model(), {.kind = kind}, flat, column, {}).ok()) << metric_name(kind);
   }
   refused({.kind = Metric::Kind::r2_score}, column, pairs, "equal shapes");
+  // The greatest of one number is that number.
+  const Value whole = small.placeholder("whole", DType::i32, {-1, 1});
+  for (const Metric::Kind kind : {Metric::Kind::sparse_categorical_accuracy, Metric::Kind::sparse_top_k_categorical_accuracy})
+    refused({.kind = kind}, whole, column, "use the metric binary_accuracy");
+  for (const Metric::Kind kind : {Metric::Kind::categorical_accuracy, Metric::Kind::top_k_categorical_accuracy})
+    refused({.kind = kind}, column, column, "use the metric binary_accuracy");
   refused({.kind = Metric::Kind::root_mean_squared_error}, flat, logits, "equal shapes");
   refused({.kind = Metric::Kind::f1_score}, flat, flat, "classes known");
   refused({.kind = Metric::Kind::r2_score}, flat, flat, "reshape both to [-1, 1]");

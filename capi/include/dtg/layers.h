@@ -203,7 +203,8 @@ DTG_ERR dtg_nn_attention(dtg_model *model, dtg_value query, dtg_value value, con
  *   dtg_nn_attention_step(model, letter, &look, &cache, &y);                      of one place; cache has what the next run is fed
  *
  * A cache has its whole size from the beginning: batch * longest * heads * (key_width + value_width) numbers. What lies behind `position`
- * is zeros, and no query sees it. */
+ * is zeros, and no query sees it. An empty cache of one's own, for a batch that is open, has a shape that is computed (Fill of Concat of
+ * Shape): Reshape it to [-1, longest, heads, width], so that the graph sees what is not open. */
 typedef struct dtg_attention_cache {
   size_t struct_size;
   dtg_value keys;     /* [batch, longest, heads, key_width] */

@@ -119,7 +119,7 @@ typedef struct dtg_loss {
   double gamma;
   /* of contrastive; 0: 1 */
   double margin;
-  /* [classes]: the loss of an example counts as much as its class says (as Model.fit's class_weight); {0}: none */
+  /* [classes], one for each: the loss of an example counts as much as its class says (as Model.fit's class_weight); {0}: none */
   dtg_value class_weights;
   /* of ctc, int32 or int64[batch]: steps of each example that count; {0}: all */
   dtg_value lengths;

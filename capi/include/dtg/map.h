@@ -61,8 +61,9 @@ DTG_ERR dtg_dataset_add_arguments(const dtg_dataset *dataset, dtg_graph *body, d
  * RESOURCE_EXHAUSTED; what a run of it fails with is the error of dtg_dataset_next. Since 0.1. Semantics: Dataset.map, deterministic. */
 DTG_ERR dtg_dataset_map(dtg_dataset *dataset, const dtg_function *function, const dtg_map_options *options) DTG_NOEXCEPT;
 
-/* Keeps the elements for which the function, which gives one bool, gives true. Else as dtg_dataset_map. Of an endless data set of which it
- * keeps none, dtg_dataset_next does not return. Since 0.1. Semantics: Dataset.filter. */
+/* Keeps the elements for which the function, which gives one bool, gives true. Else as dtg_dataset_map. Of data
+ * that are repeated without end and of which it has kept none in ten whole passes, dtg_dataset_next is FAILED_PRECONDITION; where the
+ * passes are behind a prefetch, or several data sets are made one of, it does not return. Since 0.1. Semantics: Dataset.filter. */
 DTG_ERR dtg_dataset_filter(dtg_dataset *dataset, const dtg_function *function, const dtg_map_options *options) DTG_NOEXCEPT;
 
 /* ---- functions of the host ---- */

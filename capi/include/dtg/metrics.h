@@ -119,9 +119,10 @@ typedef struct dtg_metric {
   const char *name;
   size_t name_len;
   dtg_metric_kind kind;
-  /* of AUC and log loss: predictions are logits. Elsewhere an error: compare logits with a threshold of your own */
+  /* predictions are logits: of AUC, log loss, binary accuracy, precision, recall, true and false positives and negatives, and F1 with a
+     threshold. Elsewhere an error */
   int32_t from_logits;
-  /* 0: 0.5; of F1: none */
+  /* of probabilities, also with `from_logits`, which compares logits with that of the threshold: with 0 for 0.5. 0: 0.5; of F1: none */
   double threshold;
   /* of top k; 0: 5 */
   int64_t k;

@@ -447,10 +447,10 @@ DTG_ERR dtg_nn_activation(dtg_model *model, dtg_value x, dtg_activation activati
  * have the element type of the logits or predictions and can be differentiated with respect to them. Metrics have no gradient.
  * `out` is a value of the graph; fetch it, or give it to dtg_nn_minimize. The model gets no variables. */
 
-/* Mean over the batch of -log softmax(logits)[label]; logits[batch, classes] floating-point, labels int32 or int64 [batch], each
- * in [0, classes). Of more dimensions (logits[batch, time, classes], labels[batch, time]) each but the classes counts as examples. The
- * logits are not normalised before: no layer with DTG_ACT_SOFTMAX goes in front. Computed so that no logit overflows. Since 0.1. Semantics:
- * tf.nn.sparse_softmax_cross_entropy_with_logits, averaged. */
+/* Mean over the batch of -log softmax(logits)[label]; logits[batch, classes] floating-point, labels int32 or int64 [batch] or
+ * [batch, 1], each in [0, classes). Of more dimensions (logits[batch, time, classes], labels[batch, time]) each but the classes counts as
+ * examples. The logits are not normalised before: no layer with DTG_ACT_SOFTMAX goes in front. Computed so that no logit overflows.
+ * Since 0.1. Semantics: tf.nn.sparse_softmax_cross_entropy_with_logits, averaged. */
 DTG_ERR dtg_nn_sparse_softmax_cross_entropy(dtg_model *model, dtg_value labels, dtg_value logits, dtg_value *out) DTG_NOEXCEPT;
 
 /* The same with labels[batch, classes] as distributions, of the type of the logits: mean of -sum(label * log softmax(logits)). Rows

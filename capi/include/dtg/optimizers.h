@@ -89,7 +89,7 @@ typedef struct dtg_optimizer {
   size_t struct_size;
   dtg_optimizer_kind kind;
   int32_t nesterov;
-  dtg_value learning_rate;    /* a floating-point scalar, such as a placeholder or a schedule; {0}: `rate` */
+  dtg_value learning_rate;    /* a floating-point scalar, such as a placeholder or a schedule, in place of `rate`; {0}: `rate` */
   double rate;                /* 0: 0.01 */
   double momentum;            /* of DTG_OPT_MOMENTUM, DTG_OPT_RMSPROP and DTG_OPT_LARS, to 1; 0: none */
   double beta1;               /* 0: 0.9 */
@@ -120,7 +120,7 @@ typedef struct dtg_optimizer {
   double clip_each_norm; /* each gradient whose norm is greater is scaled down to it; 0: never. Keras' clipnorm. Of clip_norm (Keras'
                             global_clipnorm), clip_each_norm and clip_value one may be given */
   const char *undecayed_names; /* words, with commas between them: a variable whose name contains one is exempt from weight decay, as by
-                                 Keras' exclude_from_weight_decay. NULL: none */
+                                 Keras' exclude_from_weight_decay; each is of some variable ("bias,gamma,beta"). NULL: none */
   size_t undecayed_names_len;
   const dtg_value *undecayed; /* handles of variables that are exempt too */
   size_t num_undecayed;
@@ -132,7 +132,7 @@ typedef struct dtg_optimizer {
                       that no fit takes the means over at its end: a trainer evaluates, keeps and exports v. To have them there, give
                       ema_overwrite_every the number of steps of the training, or restore a file of weights with names mapped */
   int32_t reserved1;
-  double ema_momentum;         /* 0: 0.99 */
+  double ema_momentum;         /* of use_ema; 0: 0.99 */
   int64_t ema_overwrite_every; /* steps after which v becomes its mean, again and again; 0: never. Keras' ema_overwrite_frequency */
   int64_t accumulation_steps;  /* 2 or more: gradients are added up in "v/Accumulated" (of rows too, as a whole table), and each so manyth
                                   step  applies their mean, clipped; the others move no variable. Each counts the global step, and v's mean
@@ -141,7 +141,7 @@ typedef struct dtg_optimizer {
   int64_t lookahead_steps; /* 1 or more: after so many steps the slow copy "v/Slow" (at first v itself) goes lookahead_share of the way to
                               v, and v goes there, again and again; with accumulation_steps steps that apply are counted. Semantics:
                               tfa.optimizers.Lookahead; 0: none */
-  double lookahead_share;  /* 0: 0.5 */
+  double lookahead_share;  /* of lookahead_steps; 0: 0.5 */
 } dtg_optimizer;
 /* clang-format off */
 #define DTG_OPTIMIZER_INIT {sizeof(dtg_optimizer), DTG_OPT_SGD, 0, {0}, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0, 0, 0, 0.0, \
@@ -165,9 +165,10 @@ typedef struct dtg_training {
  * all sizes 1. Variables that it does not depend on are left alone. What an optimizer keeps per variable stands on the variable's device
  * and is named after it ("dense/kernel/Momentum"). The model gets new variables, so ask dtg_model_init afterwards. A run of `train`
  * computes all gradients from the values before the step. With clip_norm a norm that is not finite turns the variables to NaN, as in
- * TensorFlow, rather than to go unnoticed. Errors: INVALID_ARGUMENT (a number out of range, a learning rate that is no floating-point
- * scalar, a loss of many numbers or that depends on no variable), FAILED_PRECONDITION (no trainable variable), UNIMPLEMENTED (an op without
- * gradient). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.minimize, which takes the sum of a loss of many numbers. */
+ * TensorFlow, rather than to go unnoticed. Errors: INVALID_ARGUMENT (a number out of range or that would do nothing, a learning rate that
+ * is no floating-point scalar, a loss of many numbers or that depends on no variable), FAILED_PRECONDITION (no trainable variable),
+ * UNIMPLEMENTED (an op without gradient). Since 0.1. Semantics: tf.compat.v1.train.Optimizer.minimize, which takes the sum of a loss of
+ * many numbers. */
 DTG_ERR dtg_nn_minimize(dtg_model *model, dtg_value loss, const dtg_optimizer *optimizer, dtg_training *out) DTG_NOEXCEPT;
 
 /* The second half of it, for gradients of one's own (dtg_graph_add_gradients, then whatever one likes): handles[i] is the handle

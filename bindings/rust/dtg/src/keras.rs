@@ -390,9 +390,9 @@ pub struct Metric<'a> {
     pub name: Option<&'a str>,
     /// Default: a mean.
     pub kind: MetricKind,
-    /// Of AUC and log loss: predictions are logits.
+    /// Of AUC, log loss and kinds with a threshold: predictions are logits.
     pub from_logits: bool,
-    /// 0: 0.5; of F1: none.
+    /// Of probabilities, also with `from_logits`. 0: 0.5; of F1: none.
     pub threshold: f64,
     /// Of top k; 0: 5.
     pub k: i64,

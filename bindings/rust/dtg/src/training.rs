@@ -52,7 +52,7 @@ pub struct Optimizer {
     pub kind: OptimizerKind,
     /// Of [`OptimizerKind::Momentum`].
     pub nesterov: bool,
-    /// A floating-point scalar, such as a placeholder or a schedule; None: `rate`.
+    /// A floating-point scalar, such as a placeholder or a schedule, in place of `rate`, which stays 0 then; None: `rate`.
     pub learning_rate: Option<Value>,
     /// Default: 0.01.
     pub rate: f64,
@@ -101,7 +101,8 @@ pub struct Optimizer {
     pub clip_value: f64,
     /// Each gradient whose norm is greater is scaled down to it; 0: never.
     pub clip_each_norm: f64,
-    /// Words with commas between them: variables whose names contain one are exempt from weight decay.
+    /// Words with commas between them: variables whose names contain one are exempt from weight decay. Each is of
+    /// some variable.
     pub undecayed_names: String,
     /// Handles of variables that are exempt from weight decay too.
     pub undecayed: Vec<Value>,
@@ -109,7 +110,7 @@ pub struct Optimizer {
     pub variables: Vec<Value>,
     /// Keeps a moving mean of each variable v, "v/ExponentialMovingAverage".
     pub ema: bool,
-    /// Default: 0.99.
+    /// Of `ema`; default: 0.99.
     pub ema_momentum: f64,
     /// Steps after which v becomes its mean; 0: never.
     pub ema_overwrite_every: i64,
@@ -117,7 +118,7 @@ pub struct Optimizer {
     pub accumulation_steps: i64,
     /// 1 or more: steps after which v goes back to its slow copy "v/Slow", which follows it.
     pub lookahead_steps: i64,
-    /// Default: 0.5.
+    /// Of `lookahead_steps`; default: 0.5.
     pub lookahead_share: f64,
 }
 

@@ -29,6 +29,8 @@ pub(crate) const WORDS_OF_C: &[(&str, &str)] = &[
     ("DTG_OPT_RMSPROP", "RmsProp"),
     ("DTG_OPT_LARS", "Lars"),
     ("DTG_OPT_FTRL", "Ftrl"),
+    ("DTG_OPT_ADAGRAD", "Adagrad"),
+    ("DTG_OPT_ADAFACTOR", "Adafactor"),
     ("DTG_OPT_ADAMW", "AdamW"),
     ("DTG_OPT_ADAM", "Adam"),
     ("dtg_tensor_create_strings", "Tensor::from_strings"),

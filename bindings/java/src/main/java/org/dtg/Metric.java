@@ -124,7 +124,7 @@ public final class Metric {
   }
 
   /**
-   * Of AUC and log loss: predictions are logits.
+   * Of AUC, log loss and kinds with a threshold: predictions are logits.
    *
    * @param fromLogits true for logits
    * @return this
@@ -135,7 +135,7 @@ public final class Metric {
   }
 
   /**
-   * Above which a prediction says yes.
+   * Above which a prediction says yes; of probabilities, also with {@link #fromLogits}.
    *
    * @param threshold 0: 0.5; of F1: none
    * @return this

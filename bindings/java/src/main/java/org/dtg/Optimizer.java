@@ -147,7 +147,7 @@ public final class Optimizer {
   }
 
   /**
-   * The rate as a value of the graph.
+   * The rate as a value of the graph, in place of {@link #rate}.
    *
    * @param value a floating-point scalar, such as a placeholder or a schedule
    * @return this
@@ -540,7 +540,7 @@ public final class Optimizer {
    */
   public Optimizer lookahead(long steps, double share) {
     lookaheadSteps = steps;
-    lookaheadShare = share;
+    lookaheadShare = steps == 0 ? 0 : share;
     return this;
   }
 

@@ -34,6 +34,8 @@ final class Words {
     "DTG_OPT_RMSPROP", "RMSPROP",
     "DTG_OPT_LARS", "LARS",
     "DTG_OPT_FTRL", "FTRL",
+    "DTG_OPT_ADAGRAD", "ADAGRAD",
+    "DTG_OPT_ADAFACTOR", "ADAFACTOR",
     "DTG_OPT_ADAMW", "ADAMW",
     "DTG_OPT_ADAM", "ADAM",
     "dtg_tensor_create_strings", "Tensor.of(String...)",
