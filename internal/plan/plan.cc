@@ -57,7 +57,9 @@ class PlanMaker {
     const auto is_more = [&](uint32_t n) {
       const Node& node = *ir_.nodes[n].node;
       const Capability capability = node.op->capability();
-      return capability == Capability::file || capability == Capability::net || calls_functions(node) || may_copy_much(ir_.nodes[n]);
+      // A draw without repetition may draw for long.
+      return capability == Capability::file || capability == Capability::net || node.op->is_draw() || calls_functions(node) ||
+             may_copy_much(ir_.nodes[n]);
     };
     return std::ranges::none_of(program_.instructions, &Instruction::looks_at_clock) && std::ranges::none_of(ir_.order, is_more);
   }

@@ -307,7 +307,7 @@ TEST_F(Trainer, OutlivesWhoComesInBetween) {
       }
       dtg_fit_event event = DTG_FIT_EVENT_INIT;
       OK(dtg_trainer_begin(lab.trainer, lab.train, nullptr, &how));
-      while (event.kind != DTG_FIT_DONE) OK(dtg_trainer_next(lab.trainer, &event));
+      while (event.kind != DTG_FIT_DONE && !HasFailure()) OK(dtg_trainer_next(lab.trainer, &event));
     } while (!HasFailure() && (told == 0 || refusals == 0));
     over = true;
     for (std::thread& other : others) other.join();

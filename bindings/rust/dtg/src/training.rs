@@ -52,7 +52,7 @@ pub struct Optimizer {
     pub kind: OptimizerKind,
     /// Of [`OptimizerKind::Momentum`].
     pub nesterov: bool,
-    /// A floating-point scalar, such as a placeholder or a schedule, in place of `rate`, which stays 0 then; None: `rate`.
+    /// A floating-point scalar, such as a placeholder or a schedule, in place of `rate`, which says nothing then; None: `rate`.
     pub learning_rate: Option<Value>,
     /// Default: 0.01.
     pub rate: f64,
@@ -164,7 +164,8 @@ impl Optimizer {
             },
             nesterov: self.nesterov.into(),
             learning_rate: Value::or_none(self.learning_rate),
-            rate: self.rate,
+            // A constructor asks for a rate; a schedule takes its place.
+            rate: if self.learning_rate.is_some() { 0.0 } else { self.rate },
             momentum: self.momentum,
             beta1: self.beta1,
             beta2: self.beta2,

@@ -154,6 +154,7 @@ public final class Optimizer {
    */
   public Optimizer learningRate(Value value) {
     learningRate = value;
+    rate = 0;
     return this;
   }
 
