@@ -3082,7 +3082,7 @@ type ResizeBicubicGradAttrs struct {
 	HalfPixelCenters bool
 }
 
-// ResizeBicubicGrad adds the op of that name. Gradient of ResizeBicubic. It has no gradient.
+// ResizeBicubicGrad adds the op of that name. Gradient of ResizeBicubic. Its gradient is known.
 func (g *Graph) ResizeBicubicGrad(grads Value, originalImage Value, attrs ...ResizeBicubicGradAttrs) Value {
 	given := onlyOf(g, attrs)
 	return g.add1("ResizeBicubicGrad", []Value{grads, originalImage}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
@@ -3111,7 +3111,7 @@ type ResizeBilinearGradAttrs struct {
 	HalfPixelCenters bool
 }
 
-// ResizeBilinearGrad adds the op of that name. Gradient of ResizeBilinear. It has no gradient.
+// ResizeBilinearGrad adds the op of that name. Gradient of ResizeBilinear. Its gradient is known.
 func (g *Graph) ResizeBilinearGrad(grads Value, originalImage Value, attrs ...ResizeBilinearGradAttrs) Value {
 	given := onlyOf(g, attrs)
 	return g.add1("ResizeBilinearGrad", []Value{grads, originalImage}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
@@ -3140,8 +3140,8 @@ type ResizeNearestNeighborGradAttrs struct {
 	HalfPixelCenters bool
 }
 
-// ResizeNearestNeighborGrad adds the op of that name. Gradient of ResizeNearestNeighbor, for images of the given size. It has
-// no gradient.
+// ResizeNearestNeighborGrad adds the op of that name. Gradient of ResizeNearestNeighbor, for images of the given size. Its
+// gradient is known.
 func (g *Graph) ResizeNearestNeighborGrad(grads Value, size Value, attrs ...ResizeNearestNeighborGradAttrs) Value {
 	given := onlyOf(g, attrs)
 	return g.add1("ResizeNearestNeighborGrad", []Value{grads, size}, optional("align_corners", given.AlignCorners, BoolAttr), optional("half_pixel_centers", given.HalfPixelCenters, BoolAttr))
@@ -4136,7 +4136,7 @@ func (g *Graph) SparseSegmentMean(data Value, indices Value, segmentIds Value, a
 	return g.add1("SparseSegmentMean", []Value{data, indices, segmentIds}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
-// SparseSegmentMeanGrad adds the op of that name. The gradient of SparseSegmentMean. It has no gradient.
+// SparseSegmentMeanGrad adds the op of that name. The gradient of SparseSegmentMean. Its gradient is known.
 func (g *Graph) SparseSegmentMeanGrad(grad Value, indices Value, segmentIds Value, outputDim0 Value) Value {
 	return g.add1("SparseSegmentMeanGrad", []Value{grad, indices, segmentIds, outputDim0})
 }
@@ -4167,7 +4167,7 @@ func (g *Graph) SparseSegmentSqrtN(data Value, indices Value, segmentIds Value, 
 	return g.add1("SparseSegmentSqrtN", []Value{data, indices, segmentIds}, optional("sparse_gradient", given.SparseGradient, BoolAttr))
 }
 
-// SparseSegmentSqrtNGrad adds the op of that name. The gradient of SparseSegmentSqrtN. It has no gradient.
+// SparseSegmentSqrtNGrad adds the op of that name. The gradient of SparseSegmentSqrtN. Its gradient is known.
 func (g *Graph) SparseSegmentSqrtNGrad(grad Value, indices Value, segmentIds Value, outputDim0 Value) Value {
 	return g.add1("SparseSegmentSqrtNGrad", []Value{grad, indices, segmentIds, outputDim0})
 }
@@ -4199,7 +4199,7 @@ func (g *Graph) SparseSegmentSum(data Value, indices Value, segmentIds Value, at
 }
 
 // SparseSegmentSumGrad adds the op of that name. The gradient of SparseSegmentSum: row segment_ids[i] is added to row
-// indices[i]. It has no gradient.
+// indices[i]. Its gradient is known.
 func (g *Graph) SparseSegmentSumGrad(grad Value, indices Value, segmentIds Value, outputDim0 Value) Value {
 	return g.add1("SparseSegmentSumGrad", []Value{grad, indices, segmentIds, outputDim0})
 }

@@ -5487,7 +5487,7 @@ typedef struct dtg_resize_bicubic_grad_options {
   int32_t half_pixel_centers; /* bool; default false */
 } dtg_resize_bicubic_grad_options;
 #define DTG_RESIZE_BICUBIC_GRAD_OPTIONS_INIT {0, 0}
-/* Gradient of ResizeBicubic. It has no gradient. */
+/* Gradient of ResizeBicubic. Its gradient is known. */
 static inline dtg_error *dtg_add_resize_bicubic_grad(dtg_graph *graph, const char *name, dtg_value grads,
                                                      dtg_value original_image, const dtg_resize_bicubic_grad_options *options,
                                                      dtg_value *output) {
@@ -5528,7 +5528,7 @@ typedef struct dtg_resize_bilinear_grad_options {
   int32_t half_pixel_centers; /* bool; default false */
 } dtg_resize_bilinear_grad_options;
 #define DTG_RESIZE_BILINEAR_GRAD_OPTIONS_INIT {0, 0}
-/* Gradient of ResizeBilinear. It has no gradient. */
+/* Gradient of ResizeBilinear. Its gradient is known. */
 static inline dtg_error *dtg_add_resize_bilinear_grad(dtg_graph *graph, const char *name, dtg_value grads,
                                                       dtg_value original_image, const dtg_resize_bilinear_grad_options *options,
                                                       dtg_value *output) {
@@ -5570,7 +5570,7 @@ typedef struct dtg_resize_nearest_neighbor_grad_options {
   int32_t half_pixel_centers; /* bool; default false */
 } dtg_resize_nearest_neighbor_grad_options;
 #define DTG_RESIZE_NEAREST_NEIGHBOR_GRAD_OPTIONS_INIT {0, 0}
-/* Gradient of ResizeNearestNeighbor, for images of the given size. It has no gradient. */
+/* Gradient of ResizeNearestNeighbor, for images of the given size. Its gradient is known. */
 static inline dtg_error *dtg_add_resize_nearest_neighbor_grad(dtg_graph *graph, const char *name, dtg_value grads,
                                                               dtg_value size,
                                                               const dtg_resize_nearest_neighbor_grad_options *options,
@@ -7297,7 +7297,7 @@ static inline dtg_error *dtg_add_sparse_segment_mean(dtg_graph *graph, const cha
   return error;
 }
 
-/* The gradient of SparseSegmentMean. It has no gradient. */
+/* The gradient of SparseSegmentMean. Its gradient is known. */
 static inline dtg_error *dtg_add_sparse_segment_mean_grad(dtg_graph *graph, const char *name, dtg_value grad, dtg_value indices,
                                                           dtg_value segment_ids, dtg_value output_dim0, dtg_value *output) {
   const dtg_value inputs[] = {grad, indices, segment_ids, output_dim0};
@@ -7348,7 +7348,7 @@ static inline dtg_error *dtg_add_sparse_segment_sqrt_n(dtg_graph *graph, const c
   return error;
 }
 
-/* The gradient of SparseSegmentSqrtN. It has no gradient. */
+/* The gradient of SparseSegmentSqrtN. Its gradient is known. */
 static inline dtg_error *dtg_add_sparse_segment_sqrt_n_grad(dtg_graph *graph, const char *name, dtg_value grad,
                                                             dtg_value indices, dtg_value segment_ids, dtg_value output_dim0,
                                                             dtg_value *output) {
@@ -7400,7 +7400,7 @@ static inline dtg_error *dtg_add_sparse_segment_sum(dtg_graph *graph, const char
   return error;
 }
 
-/* The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. It has no gradient. */
+/* The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. Its gradient is known. */
 static inline dtg_error *dtg_add_sparse_segment_sum_grad(dtg_graph *graph, const char *name, dtg_value grad, dtg_value indices,
                                                          dtg_value segment_ids, dtg_value output_dim0, dtg_value *output) {
   const dtg_value inputs[] = {grad, indices, segment_ids, output_dim0};

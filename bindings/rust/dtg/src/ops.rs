@@ -6523,7 +6523,7 @@ impl ResizeBicubic<'_> {
 
 /// Gradient of ResizeBicubic.
 ///
-/// It has no gradient.
+/// Its gradient is known.
 #[track_caller]
 pub fn resize_bicubic_grad<'g>(graph: &'g Graph, grads: Value, original_image: Value) -> ResizeBicubicGrad<'g> {
     ResizeBicubicGrad(graph.node("ResizeBicubicGrad").input(grads).input(original_image))
@@ -6573,7 +6573,7 @@ impl ResizeBilinear<'_> {
 
 /// Gradient of ResizeBilinear.
 ///
-/// It has no gradient.
+/// Its gradient is known.
 #[track_caller]
 pub fn resize_bilinear_grad<'g>(graph: &'g Graph, grads: Value, original_image: Value) -> ResizeBilinearGrad<'g> {
     ResizeBilinearGrad(graph.node("ResizeBilinearGrad").input(grads).input(original_image))
@@ -6623,7 +6623,7 @@ impl ResizeNearestNeighbor<'_> {
 
 /// Gradient of ResizeNearestNeighbor, for images of the given size.
 ///
-/// It has no gradient.
+/// Its gradient is known.
 #[track_caller]
 pub fn resize_nearest_neighbor_grad<'g>(graph: &'g Graph, grads: Value, size: Value) -> ResizeNearestNeighborGrad<'g> {
     ResizeNearestNeighborGrad(graph.node("ResizeNearestNeighborGrad").input(grads).input(size))
@@ -8583,7 +8583,7 @@ impl SparseSegmentMean<'_> {
 
 /// The gradient of SparseSegmentMean.
 ///
-/// It has no gradient.
+/// Its gradient is known.
 #[track_caller]
 pub fn sparse_segment_mean_grad<'g>(graph: &'g Graph, grad: Value, indices: Value, segment_ids: Value, output_dim0: Value) -> SparseSegmentMeanGrad<'g> {
     SparseSegmentMeanGrad(graph.node("SparseSegmentMeanGrad").input(grad).input(indices).input(segment_ids).input(output_dim0))
@@ -8638,7 +8638,7 @@ impl SparseSegmentSqrtN<'_> {
 
 /// The gradient of SparseSegmentSqrtN.
 ///
-/// It has no gradient.
+/// Its gradient is known.
 #[track_caller]
 pub fn sparse_segment_sqrt_n_grad<'g>(graph: &'g Graph, grad: Value, indices: Value, segment_ids: Value, output_dim0: Value) -> SparseSegmentSqrtNGrad<'g> {
     SparseSegmentSqrtNGrad(graph.node("SparseSegmentSqrtNGrad").input(grad).input(indices).input(segment_ids).input(output_dim0))
@@ -8693,7 +8693,7 @@ impl SparseSegmentSum<'_> {
 
 /// The gradient of SparseSegmentSum: row segment_ids\[i\] is added to row indices\[i\].
 ///
-/// It has no gradient.
+/// Its gradient is known.
 #[track_caller]
 pub fn sparse_segment_sum_grad<'g>(graph: &'g Graph, grad: Value, indices: Value, segment_ids: Value, output_dim0: Value) -> SparseSegmentSumGrad<'g> {
     SparseSegmentSumGrad(graph.node("SparseSegmentSumGrad").input(grad).input(indices).input(segment_ids).input(output_dim0))

@@ -13934,7 +13934,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * Gradient of ResizeBicubic. It has no gradient.
+   * Gradient of ResizeBicubic. Its gradient is known.
    *
    * @param grads its input grads
    * @param originalImage its input original_image
@@ -13945,7 +13945,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * Gradient of ResizeBicubic. It has no gradient.
+   * Gradient of ResizeBicubic. Its gradient is known.
    *
    * @param grads its input grads
    * @param originalImage its input original_image
@@ -14048,7 +14048,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * Gradient of ResizeBilinear. It has no gradient.
+   * Gradient of ResizeBilinear. Its gradient is known.
    *
    * @param grads its input grads
    * @param originalImage its input original_image
@@ -14059,7 +14059,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * Gradient of ResizeBilinear. It has no gradient.
+   * Gradient of ResizeBilinear. Its gradient is known.
    *
    * @param grads its input grads
    * @param originalImage its input original_image
@@ -14162,7 +14162,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * Gradient of ResizeNearestNeighbor, for images of the given size. It has no gradient.
+   * Gradient of ResizeNearestNeighbor, for images of the given size. Its gradient is known.
    *
    * @param grads its input grads
    * @param size its input size
@@ -14173,7 +14173,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * Gradient of ResizeNearestNeighbor, for images of the given size. It has no gradient.
+   * Gradient of ResizeNearestNeighbor, for images of the given size. Its gradient is known.
    *
    * @param grads its input grads
    * @param size its input size
@@ -18813,7 +18813,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * The gradient of SparseSegmentMean. It has no gradient.
+   * The gradient of SparseSegmentMean. Its gradient is known.
    *
    * @param grad its input grad
    * @param indices its input indices
@@ -18826,7 +18826,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * The gradient of SparseSegmentMean. It has no gradient.
+   * The gradient of SparseSegmentMean. Its gradient is known.
    *
    * @param grad its input grad
    * @param indices its input indices
@@ -18948,7 +18948,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * The gradient of SparseSegmentSqrtN. It has no gradient.
+   * The gradient of SparseSegmentSqrtN. Its gradient is known.
    *
    * @param grad its input grad
    * @param indices its input indices
@@ -18961,7 +18961,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * The gradient of SparseSegmentSqrtN. It has no gradient.
+   * The gradient of SparseSegmentSqrtN. Its gradient is known.
    *
    * @param grad its input grad
    * @param indices its input indices
@@ -19083,7 +19083,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. It has no gradient.
+   * The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. Its gradient is known.
    *
    * @param grad its input grad
    * @param indices its input indices
@@ -19096,7 +19096,7 @@ public abstract class Ops extends Handle {
   }
 
   /**
-   * The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. It has no gradient.
+   * The gradient of SparseSegmentSum: row segment_ids[i] is added to row indices[i]. Its gradient is known.
    *
    * @param grad its input grad
    * @param indices its input indices
