@@ -113,16 +113,16 @@ Status Fit::check(const std::string& path, bool extra_is_wrong) const {
 }
 
 Status Fit::check_any(const std::string& path) const {
-  // Every training has metrics' counts, a step and what optimizers count, whatever its model is.
+  // Every training has metrics' counts, whatever its model is. (A step is something to go on from.)
   const auto is_counter = [](const Pair& pair) {
     const NamedVariable& v = pair.variable.first();
     const bool counts = v.sync == Sync::on_read && v.aggregation == Aggregation::sum;
-    return !v.trainable && (counts || v.absolute);
+    return !v.trainable && counts;
   };
   const bool complete = missing.empty() && reshaped.empty() && !both.empty();
   if (complete || !std::ranges::all_of(both, is_counter)) return {};
   return failed_precondition(
-      "restore \"%s\": it has none of the model's variables%s%s", path.c_str(), both.empty() ? "" : " but counts of steps and metrics",
+      "restore \"%s\": it has none of the model's variables%s%s", path.c_str(), both.empty() ? "" : " but counts of metrics",
       (list_of("of another type or shape", reshaped) + list_of("not in it", missing) + list_of("in it alone", extra)).c_str());
 }
 
