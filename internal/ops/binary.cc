@@ -185,7 +185,9 @@ Status checked_run(RunContext& c) {
   if (args.loop.count > 0 && args.refused(c.in<void>(1), args.checked)) {
     const std::string& op = c.node().op->name();
     if (op == "Pow") return c.error("integers to negative integer powers are not allowed");
-    return c.error("division by zero: an element of y is 0, and integers have no infinity; choose another divisor there");
+    const Status by_zero = c.error("division by zero: an element of y is 0, and integers have no infinity; choose another divisor there");
+    // TensorFlow's code for these two, odd as it is. Whose the fault is must be plain from the words.
+    return op.starts_with("Truncate") ? Status(Code::internal, by_zero.message()) : by_zero;
   }
   return element_run(c);
 }

@@ -154,12 +154,11 @@ void answer(GradContext& c, int i, Value value) {
   c.dx(i, value);
 }
 
-// dlabels = -dloss * log_softmax(logits), and -dbackprop, which TensorFlow leaves out.
+// dlabels = -dloss * log_softmax(logits). As in TensorFlow nothing comes to the labels by way of backprop.
 Status xent_grad(GradContext& c) {
   Build& b = c.b();
   answer(c, 0, logits_gradient(c));
-  const Value labels = scale_rows(b, c.dy(0), b.neg(b.op("LogSoftmax", {c.input(0)})));
-  answer(c, 1, c.has_dy(1) ? b.sub(labels, c.dy(1)) : labels);
+  answer(c, 1, scale_rows(b, c.dy(0), b.neg(b.op("LogSoftmax", {c.input(0)}))));
   return {};
 }
 

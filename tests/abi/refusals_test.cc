@@ -159,7 +159,7 @@ TEST_F(Refusals, InWordsThatLeadOn) {
   says(dtg_nn_apply_gradients(h.model, &sgd, nullptr, nullptr, 0, &out), DTG_INVALID_ARGUMENT, "apply gradients: there are none");
   const int64_t below[] = {-3, 0};
   says(dtg_dataset_move_to(h.dataset, below, 2), DTG_INVALID_ARGUMENT, "number 0 of the position is -3");
-  // TensorFlow says INTERNAL here, which is for faults of the library.
+  // TensorFlow's code, in words that say whose fault it is.
   const int32_t seven = 7;
   dtg_value x{};
   OK(dtg_const_of(h.graph, DTG_I32, nullptr, 0, &seven, sizeof seven, &x));
@@ -172,7 +172,7 @@ TEST_F(Refusals, InWordsThatLeadOn) {
   dtg_tensor* divisors = nullptr;
   OK(dtg_tensor_create(DTG_I32, two, 1, zeros, sizeof zeros, nullptr, nullptr, &divisors));
   args.feeds = &y, args.feed_tensors = &divisors, args.num_feeds = 1, args.fetches = &quotient;
-  says(dtg_session_run(h.session, &args), DTG_INVALID_ARGUMENT, "TruncateDiv: division by zero: an element of y is 0");
+  says(dtg_session_run(h.session, &args), DTG_INTERNAL, "TruncateDiv: division by zero: an element of y is 0");
   dtg_error* again = dtg_session_run(h.session, &args);
   EXPECT_STREQ(dtg_error_node(again), "TruncateDiv");
   dtg_error_release(again);
