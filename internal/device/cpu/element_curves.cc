@@ -55,10 +55,16 @@ HWY_INLINE Vec<D> bell(D d, Vec<D> x) {
   return hn::Mul(hn::Exp(d, hn::Neg(hn::Mul(high, high))), hn::Exp(d, rest));
 }
 
+// Where the formula holds; NaN too becomes a number.
+template <class D>
+HWY_INLINE Vec<D> held_outside(D d, Vec<D> size) {
+  return hn::Min(hn::Max(hn::IfThenZeroElse(hn::IsNaN(size), size), set(d, 0.5)), set(d, 10.2));
+}
+
 // The end of its digits is not seen in 1 - erfc, so one exponential is enough.
 template <class D>
 HWY_INLINE Vec<D> erf_of(D d, Vec<D> x) {
-  const Vec<D> size = hn::Abs(x), held = hn::Min(hn::Max(size, set(d, 0.5)), set(d, 10.2));
+  const Vec<D> size = hn::Abs(x), held = held_outside(d, size);
   const Vec<D> rest = hn::Mul(hn::Exp(d, hn::Neg(hn::Mul(held, held))), scaled_erfc(d, held));
   const Vec<D> y = hn::IfThenElse(hn::Lt(size, set(d, 1)), erf_inside(d, x), hn::CopySign(hn::Sub(set(d, 1), rest), x));
   return hn::IfThenElse(hn::IsNaN(x), x, y);
@@ -66,7 +72,7 @@ HWY_INLINE Vec<D> erf_of(D d, Vec<D> x) {
 
 template <class D>
 HWY_INLINE Vec<D> erfc_of(D d, Vec<D> x) {
-  const Vec<D> size = hn::Abs(x), held = hn::Min(hn::Max(size, set(d, 0.5)), set(d, 10.2));
+  const Vec<D> size = hn::Abs(x), held = held_outside(d, size);
   const Vec<D> rest = hn::Mul(bell(d, held), scaled_erfc(d, held));
   const Vec<D> far = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(set(d, 2), rest), rest);
   const Vec<D> y = hn::IfThenElse(hn::Lt(size, set(d, 0.5)), hn::Sub(set(d, 1), erf_inside(d, x)), far);

@@ -42,10 +42,12 @@ float largest_of(const float* x, int64_t n) {
   return largest;
 }
 
-// NaN stays NaN.
+// NaN stays NaN. Highway turns the argument into whole numbers, which neither it nor infinity is.
 template <class D>
 HWY_INLINE Vec<D> exp_below(D d, Vec<D> x, Vec<D> largest) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, hn::Sub(x, largest)));
+  const Vec<D> below = hn::Sub(x, largest);
+  const auto none = hn::IsNaN(below);
+  return hn::IfThenElse(none, below, hn::Exp(d, hn::Max(hn::IfThenZeroElse(none, below), set(d, -110))));
 }
 
 // The exponentials of a row summed, and written where they are to become a softmax.
