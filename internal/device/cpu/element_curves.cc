@@ -6,8 +6,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/element_curves.cc"
+// Not SSE4: what machines before AVX2 gain by it is not worth the library's size.
 #ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #endif
 #include <hwy/foreach_target.h>
 

@@ -8,7 +8,8 @@
 #include "device/cpu/gemm.h"
 #include "device/cpu/targets.h"
 
-#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_AVX3_DL)
+// Not SSE4: what machines before AVX2 gain by it is not worth the size.
+#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/gemm_f64.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
