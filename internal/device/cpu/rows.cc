@@ -76,6 +76,17 @@ RowSum exp_row(const float* x, float* y, int64_t n) {
   return {largest, hn::GetLane(hn::SumOfLanes(d, sums))};
 }
 
+void scale_row_(float* y, int64_t n, float factor) {
+  const hn::CappedTag<float, 16> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto f = hn::Set(d, factor);
+  int64_t i = 0;
+  look_in_stretches(0, n / lanes * lanes, 1, lanes, [&](int64_t from, int64_t to) {
+    for (i = from; i < to; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), f), d, y + i);
+  });
+  for (; i < n; ++i) y[i] *= factor;
+}
+
 // A row that fits into N vectors is read once and written once. The last vector may be partly filled.
 template <int N, bool kLog>
 HWY_INLINE RowSum short_row(const float* x, float* y, int64_t n) {
@@ -102,10 +113,14 @@ HWY_INLINE RowSum short_row(const float* x, float* y, int64_t n) {
 template <bool kLog>
 RowSum long_row(const float* x, float* y, int64_t n) {
   const RowSum row = exp_row<kLog>(x, y, n);
-  const float log_sum = kLog ? std::log(row.sum) : 0.0f, factor = 1.0f / row.sum;
-  look_in_stretches(0, n, 1, 1, [&](int64_t from, int64_t to) {
-    for (int64_t i = from; i < to; ++i) y[i] = kLog ? x[i] - row.largest - log_sum : y[i] * factor;
-  });
+  if constexpr (kLog) {
+    const float log_sum = std::log(row.sum);
+    look_in_stretches(0, n, 1, 1, [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) y[i] = x[i] - row.largest - log_sum;
+    });
+  } else {
+    scale_row_(y, n, 1.0f / row.sum);
+  }
   return row;
 }
 
@@ -126,17 +141,6 @@ void softmax_rows_(const float* x, float* y, int64_t rows, int64_t n) {
 }
 void log_softmax_rows_(const float* x, float* y, int64_t rows, int64_t n) {
   for (int64_t r = 0; r < rows; ++r) soft_row<true>(x + r * n, y + r * n, n);
-}
-
-void scale_row_(float* y, int64_t n, float factor) {
-  const hn::CappedTag<float, 16> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto f = hn::Set(d, factor);
-  int64_t i = 0;
-  look_in_stretches(0, n / lanes * lanes, 1, lanes, [&](int64_t from, int64_t to) {
-    for (i = from; i < to; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), f), d, y + i);
-  });
-  for (; i < n; ++i) y[i] *= factor;
 }
 
 void add_to_rows_(const float* x, const float* bias, float* y, int64_t rows, int64_t columns) {
