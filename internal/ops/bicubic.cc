@@ -138,7 +138,7 @@ Status bicubic_grad(GradContext& c) {
 // It is linear, and what it is the transpose of is the resizing itself.
 Status bicubic_grad_grad(GradContext& c) {
   Build& b = c.b();
-  const Value size = b.op("StridedSlice", {b.shape(c.input(0)), b.ints({1}), b.ints({3}), b.ints({1})});
+  const Value size = image_size(b, c.input(0));
   const Value again = b.op("ResizeBicubic", {c.dy(), size},
                            {{"align_corners", c.attr<bool>("align_corners")}, {"half_pixel_centers", c.attr<bool>("half_pixel_centers")}});
   c.dx(0, again);

@@ -103,6 +103,8 @@ Status prepare_resize(PrepareContext& c, ResizeArgs& a) {
   return a.size.prepare(c, 1);
 }
 
+Value image_size(Build& b, Value images) { return b.op("StridedSlice", {b.shape(images), b.ints({1}), b.ints({3}), b.ints({1})}); }
+
 Result<char*> begin_resize(RunContext& c, ResizeArgs& a) {
   Integers::Buffer buffer;
   const auto size = a.size.get(c, buffer);
@@ -312,7 +314,7 @@ Status bilinear_grad(GradContext& c) {
 
 Status nearest_grad(GradContext& c) {
   Build& b = c.b();
-  const Value size = b.op("StridedSlice", {b.shape(c.input(0)), b.ints({1}), b.ints({3}), b.ints({1})});
+  const Value size = image_size(b, c.input(0));
   const Value inputs[] = {c.dy(), size};
   c.dx(0, b.op("ResizeNearestNeighborGrad", inputs, flags(c)));
   return {};
@@ -321,7 +323,7 @@ Status nearest_grad(GradContext& c) {
 // They are linear, and what they are the transpose of is the resizing itself.
 Status resize_again(GradContext& c, const char* op) {
   Build& b = c.b();
-  const Value size = b.op("StridedSlice", {b.shape(c.input(0)), b.ints({1}), b.ints({3}), b.ints({1})});
+  const Value size = image_size(b, c.input(0));
   const Value inputs[] = {c.dy(), size};
   c.dx(0, b.op(op, inputs, flags(c)));
   return {};

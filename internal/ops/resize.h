@@ -2,6 +2,7 @@
 // Part of a kernel's argument block; read-only once prepared, copied by a run whose sizes come with the step.
 #pragma once
 
+#include "graph/build.h"
 #include "graph/infer.h"
 #include "ops/integers.h"
 
@@ -33,6 +34,8 @@ Status prepare_resize(PrepareContext& c, ResizeArgs& a);
 Status prepare_resize_grad(PrepareContext& c, ResizeArgs& a);
 // Reads the size of this step, completes the arguments, gives the output's memory.
 Result<char*> begin_resize(RunContext& c, ResizeArgs& a);
+// Height and width, as the ops take them.
+Value image_size(Build& b, Value images);
 // The two attributes that they all have.
 OpDef&& resize_def(OpDef&& def);
 
