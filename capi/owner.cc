@@ -35,7 +35,8 @@ int32_t Owner::enter(Use use) {
   uint64_t now = 0;
   // Readers beside readers keep what the word says of others.
   while (!inside_.compare_exchange_weak(now, mine + (now & (kAwaited | kReaders)), std::memory_order_acquire)) {
-    if (now & kGlancing) return await(use), 0;
+    // Nobody is refused for whoever glances, nor for whoever still waits: nobody is inside then.
+    if ((now & kGlancing) || (now != 0 && (now & (kChanging | kReaders)) == 0)) return await(use), 0;
     if (now != 0 && (use != Use::read || (now & kChanging))) return static_cast<int32_t>(now >> 32);
   }
   return 0;

@@ -68,5 +68,27 @@ TEST(OwnerTest, ALoanWaitsForWhoTookTheTurn) {
   }
 }
 
+// Nor for one of them who still waits for another.
+TEST(OwnerTest, NobodyIsRefusedForThoseWhoGlance) {
+  constexpr int kGlances = 20000;
+  Owner owner;
+  std::atomic<int> glancing{2}, refused{0};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2; ++i) {
+    others.emplace_back([&] {
+      // Who changes the object does so for a moment, as they do; they may be refused for it.
+      for (int round = 0; round < kGlances; ++round) const Owner::Turn turn(owner, Owner::Use::glance);
+      --glancing;
+    });
+  }
+  while (glancing > 0) {
+    for (const Owner::Use use : {Owner::Use::change, Owner::Use::read}) {
+      if (!Owner::Turn(owner, use).inside()) ++refused;
+    }
+  }
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(refused, 0);
+}
+
 }  // namespace
 }  // namespace dtg::capi
