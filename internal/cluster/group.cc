@@ -323,15 +323,32 @@ bool Group::has_left(int rank) const {
 void Group::left(GroupPeer& peer, const wire::GroupWord& word) {
   const int rank = rank_of(peer);
   if (has_left(rank)) return;
-  left_.emplace_back(
-      rank, unavailable("group \"%s\": %s has left it: %s", options_.name.c_str(), name_of(rank).c_str(), word.status.message().c_str())
-                .at_peer(peer.task()));
+  // Where it has left because somebody else had, it says who that was.
+  const bool tells_who = word.epoch != 0 && !word.status.origin().peer.empty();
+  left_.emplace_back(rank, tells_who ? word.status
+                                     : unavailable("group \"%s\": %s has left it: %s", options_.name.c_str(), name_of(rank).c_str(),
+                                                   word.status.message().c_str())
+                                           .at_peer(peer.task()));
   end_if_who_left_is_needed();
 }
 
+// The end of this member's part only: the others may still have to receive what who has left had sent them, or this member.
 void Group::end_if_who_left_is_needed() {
+  if (state_ != State::formed) return;
   const auto needed = std::ranges::find_if(left_, [&](const auto& each) { return calls_.needs(each.first); });
-  if (needed != left_.end()) end_epoch(Status(needed->second), true);
+  if (needed == left_.end()) return;
+  const Status why = needed->second;
+  tell_left(why);
+  end_epoch(why, false);
+}
+
+// Behind all that this member has sent in the epoch.
+void Group::tell_left(const Status& why) {
+  wire::GroupWord word;
+  word.verb = static_cast<uint8_t>(GroupVerb::leave);
+  word.epoch = epoch_;
+  word.status = why;
+  tell_epoch(word, true);
 }
 
 void Group::leave(const Status& why, std::shared_ptr<void> held) {

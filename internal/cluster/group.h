@@ -148,6 +148,7 @@ class Group final : public CollectiveGroup, private GroupCalls::Epoch, private S
   int rank_of(const GroupPeer& peer) const { return rank_of(peer.member(), peer.life()); }
   GroupPeer* peer_of(int rank) const;
   void tell_epoch(const wire::GroupWord& word, bool behind_data);
+  void tell_left(const Status& why);
   void left(GroupPeer& peer, const wire::GroupWord& word);
   bool has_left(int rank) const;
   void end_if_who_left_is_needed();

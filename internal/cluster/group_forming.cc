@@ -32,13 +32,7 @@ void Group::begin_forming(size_t least, Deadline deadline, Done done) {
 void Group::stand_aside() {
   const Status why = aborted("group \"%s\": %s forms it anew", options_.name.c_str(), self_task().c_str());
   const bool idle = calls_.size() == 0;
-  if (idle) {
-    wire::GroupWord word;
-    word.verb = static_cast<uint8_t>(GroupVerb::leave);
-    word.epoch = epoch_;
-    word.status = why;
-    tell_epoch(word, true);
-  }
+  if (idle) tell_left(why);
   end_epoch(why, !idle);
 }
 

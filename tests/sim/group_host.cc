@@ -295,6 +295,7 @@ void GroupHost::live_again_and_again(Server& server) {
     }
     if (!broadcast_last(life)) return;
     if (watch_.world.one_in(2)) process_.sleep(watch_.world.between(0, 30) * kMillisecond);
+    if (watch_.world.one_in(3)) ask_once_more();
     // All of them do the one or the other.
     if ((watch_.seed * 17 + life * 11) % 4 == 0) continue;
     const int64_t began_ns = process_.clock().monotonic_ns();
@@ -328,6 +329,17 @@ bool GroupHost::broadcast_last(uint64_t life) {
   const Tensor result = calls[0].run->take().take();
   if (result.count() != 1 || *result.as<int64_t>() != value) watch_.wrong(process_.name() + " gets another value than the root gave");
   return true;
+}
+
+// As some have gone, which ends this call and nothing else: the others still get what all of them sent before.
+void GroupHost::ask_once_more() {
+  const Clock& clock = process_.clock();
+  const auto run = make_ref<CollectiveRun>(group_, queue_, 0);
+  run->start(CollectiveCall{}, Deadline::after(clock, kCallNs));
+  CompletionQueue::Event event;
+  if (queue_->next({&event, 1}, clock, Deadline::after(clock, kCallNs + 20 * kSecond)) == 0)
+    watch_.wrong(process_.name() + ": a call does not end that some do not make");
+  if (!event.status.ok()) watch_.world.say(process_.name() + " asks once more: " + event.status.message());
 }
 
 // Leaves, and joins as another life of the same process.

@@ -98,6 +98,7 @@ class GroupHost final {
   void leave(Server& server);
   void live_again_and_again(Server& server);
   bool broadcast_last(uint64_t life);
+  void ask_once_more();
   bool come_again(Server& server);
 
   GroupWatch& watch_;
