@@ -140,9 +140,13 @@ func (g *Group) Broadcast(in *Tensor, root int) (*Tensor, error) {
 	})
 }
 
-// AllToAll sends rank r the r-th of equal parts of the rows, and puts what came one behind the other.
-func (g *Group) AllToAll(in *Tensor) (*Tensor, error) {
+// AllToAll sends rank r its part of the rows, splits[r] of them (none: as many to each), and puts what came one behind the other, in the
+// order of the ranks.
+func (g *Group) AllToAll(in *Tensor, splits ...int64) (*Tensor, error) {
+	var held pins
+	defer held.Unpin()
 	return g.collect(in, 0, Sum, func(p *C.dtg_group, in *C.dtg_tensor, args *C.dtg_collective_args, out **C.dtg_tensor) *C.dtg_error {
+		args.splits, args.num_splits = held.ints(splits)
 		return C.dtg_group_all_to_all(p, in, args, out)
 	})
 }

@@ -71,6 +71,8 @@ func member(g *dtg.Group, rank int) error {
 	failed = append(failed, expect[float32]("broadcast", same, err, 1, 1, 2))
 	turned, err := g.AllToAll(in)
 	failed = append(failed, expect("all to all", turned, err, []float32{0, 1, 2, 1, 1, 1, 2, 2, 2}[rank*3:rank*3+3]...))
+	cut, err := g.AllToAll(in, []int64{0, 1, 2}...)
+	failed = append(failed, expect("all to all, by splits", cut, err, [][]float32{{}, {0, 1, 2}, {1, 2, 1, 2, 1, 2}}[rank]...))
 	failed = append(failed, g.Barrier(0))
 	if g.Rank() != rank || g.Size() != 3 || g.Epoch() != 1 || g.Member(2) != "/job:worker/replica:0/task:2" || g.Member(3) != "" {
 		failed = append(failed, fmt.Errorf("rank %d of %d, epoch %d, %q", g.Rank(), g.Size(), g.Epoch(), g.Member(2)))

@@ -17,7 +17,8 @@ INSTALL = {
     "rust": "Rust 1.85: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
     "java": "a JDK, 17 or later, and Maven: apt-get install openjdk-17-jdk-headless maven",
 }
-NAMES = ("char_lstm", "digits", "elastic", "first_hour", "recipes", "resume", "sync_worker")
+NAMES = ("char_lstm", "digits", "elastic", "first_hour", "group", "recipes", "resume", "sync_worker")
+JAVA_NAMES = {"group": "GroupWorker"}  # where the plain name is the library's
 TOOLS = {"go": ["go"], "rust": ["cargo"], "java": ["javac", "mvn"]}
 
 
@@ -86,7 +87,7 @@ def build_java(report, prefix, build, source):
                 return None
             done.touch()
     found = {source.stem for source in sources}
-    return {name: ["java", "-cp", folder, main] for name, main in ((name, name.title().replace("_", "")) for name in NAMES) if main in found}
+    return {name: ["java", "-cp", folder, main] for name, main in ((name, JAVA_NAMES.get(name, name.title().replace("_", ""))) for name in NAMES) if main in found}
 
 
 BUILD = {"go": build_go, "rust": build_rust, "java": build_java}

@@ -49,12 +49,15 @@ class Report:
             fault, output = f"not done within {timeout} s", (late.stdout or b"").decode(errors="replace")
         except OSError as error:
             fault, output = str(error), ""
-        seconds = time.monotonic() - start
-        self.cases.append((name, fault, seconds))
-        print(f"{'FAILED' if fault else 'ok    '} {seconds:6.1f} s  {name}{': ' + fault if fault else ''}", flush=True)
+        self.verdict(name, fault, time.monotonic() - start)
         if fault:
             print("    " + " ".join(words) + "\n" + output, flush=True)
         return None if fault else output
+
+    def verdict(self, name, fault, seconds):
+        """One check that was made: `fault` says what is wrong, or None."""
+        self.cases.append((name, fault, seconds))
+        print(f"{'FAILED' if fault else 'ok    '} {seconds:6.1f} s  {name}{': ' + fault if fault else ''}", flush=True)
 
     def finish(self):
         """Writes the report and ends the program: 0 only if something passed and nothing failed."""

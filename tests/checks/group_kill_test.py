@@ -23,11 +23,11 @@ DEAD = 5.0  # s, the default
 
 
 class Member:
-    def __init__(self, program, cluster, index):
-        environment = dict(os.environ, TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}))
+    def __init__(self, command, cluster, index, extra):
+        environment = dict(os.environ, TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}}), **extra)
         self.index = index
         self.lines = []  # (time, text)
-        self.process = subprocess.Popen([program, str(STEPS), "1500"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.process = subprocess.Popen([*command, str(STEPS), "1500"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
 
@@ -50,12 +50,13 @@ class Member:
         return f"--- member {self.index}\n" + "\n".join(text for _, text in self.lines)
 
 
-def round_of(program, chance, faults):
-    how = chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP))
+def round_of(commands, chance, faults, fate=None, extra=None):
+    """`commands`: of the members. `fate`: a signal, and which of them gets it."""
+    how, which = fate or (chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP)), chance.randrange(SIZE))
     with tempfile.TemporaryDirectory() as folder:
         cluster = {"worker": [f"unix:{folder}/w{i}" for i in range(SIZE)]}
-        members = [Member(program, cluster, i) for i in range(SIZE)]
-        victim = chance.choice(members)
+        members = [Member(command, cluster, i, extra or {}) for i, command in enumerate(commands)]
+        victim = members[which]
         others = [member for member in members if member is not victim]
         try:
             if not all(member.wait_for("joined: rank", 30) for member in members):
@@ -108,7 +109,7 @@ def main():
     for number in range(args.rounds):
         began = time.monotonic()
         before = len(faults)
-        round_of(str(pathlib.Path(args.program).resolve()), chance, faults)
+        round_of([[str(pathlib.Path(args.program).resolve())]] * SIZE, chance, faults)
         print(f"round {number}: {'ok' if len(faults) == before else 'FAILED'} in {time.monotonic() - began:.1f} s", flush=True)
     for fault in faults:
         print("FAILED:", fault)

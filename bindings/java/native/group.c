@@ -21,16 +21,19 @@ static jlong join(JNIEnv* env, jclass self, jlong server, jbyteArray options) {
   return JLONG(out);
 }
 
-/* `kind` as in dtg_collective_kind; the answer is a new tensor. */
-static jlong collect(JNIEnv* env, jclass self, jlong group, jint kind, jlong tensor, jint reduction, jint root) {
+/* `kind` as in dtg_collective_kind; `splits` may be null; the answer is a new tensor. */
+static jlong collect(JNIEnv* env, jclass self, jlong group, jint kind, jlong tensor, jint reduction, jint root, jlongArray splits) {
   dtg_collective_args args = DTG_COLLECTIVE_ARGS_INIT;
   dtg_group* const of = AS(dtg_group, group);
   const dtg_tensor* const in = AS(dtg_tensor, tensor);
   dtg_tensor* out = NULL;
   dtg_error* error = NULL;
+  int64_t* const rows = jni_longs(env, splits, &args.num_splits);
   (void)self;
+  if (!rows) return 0;
   args.reduction = reduction;
   args.root = root;
+  if (args.num_splits > 0) args.splits = rows;
   switch (kind) {
     case DTG_ALL_REDUCE: error = dtg_group_all_reduce(of, in, &args, &out); break;
     case DTG_ALL_GATHER: error = dtg_group_all_gather(of, in, &args, &out); break;
@@ -38,6 +41,7 @@ static jlong collect(JNIEnv* env, jclass self, jlong group, jint kind, jlong ten
     case DTG_BROADCAST: error = dtg_group_broadcast(of, in, &args, &out); break;
     default: error = dtg_group_all_to_all(of, in, &args, &out); break;
   }
+  free(rows);
   jni_threw(env, error);
   return JLONG(out);
 }
@@ -78,7 +82,7 @@ static jbyteArray member(JNIEnv* env, jclass self, jlong group, jint of) {
 }
 
 static const JNINativeMethod methods[] = {
-    NATIVE("groupJoin", "(J[B)J", join),     NATIVE("groupCollect", "(JIJII)J", collect), NATIVE("groupBarrier", "(JJ)V", barrier),
+    NATIVE("groupJoin", "(J[B)J", join),     NATIVE("groupCollect", "(JIJII[J)J", collect), NATIVE("groupBarrier", "(JJ)V", barrier),
     NATIVE("groupReform", "(JJJ)V", reform), NATIVE("groupLeave", "(J)V", leave),         NATIVE("groupRank", "(J)I", rank),
     NATIVE("groupSize", "(J)I", size),       NATIVE("groupEpoch", "(J)J", epoch),         NATIVE("groupMember", "(JI)[B", member),
 };

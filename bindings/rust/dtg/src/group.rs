@@ -91,7 +91,7 @@ impl GroupOptions {
         self
     }
 
-    /// Kept for graph ops that will name a group by it; nothing reads it yet. Default: 1.
+    /// By which graph ops and strategies name the group. Default: 1.
     pub fn key(mut self, key: i32) -> Self {
         self.key = key;
         self

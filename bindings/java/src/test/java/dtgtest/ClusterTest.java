@@ -64,12 +64,13 @@ class ClusterTest {
       assertEquals("/job:worker/replica:0/task:1", group.member(1));
       assertNull(group.member(2));
       try (Tensor sum = group.allReduce(in, Reduction.SUM); Tensor mean = group.reduceScatter(in, Reduction.MEAN); Tensor rows = group.allGather(in);
-          Tensor same = group.broadcast(rank == 1 ? in : null, 1); Tensor turned = group.allToAll(in)) {
+          Tensor same = group.broadcast(rank == 1 ? in : null, 1); Tensor turned = group.allToAll(in); Tensor cut = group.allToAll(in, 1, 3)) {
         assertArrayEquals(new float[] {1, 2, 4, 6}, sum.toFloats());
         assertArrayEquals(rank == 0 ? new float[] {0.5f, 1} : new float[] {2, 3}, mean.toFloats());
         assertArrayEquals(new float[] {0, 1, 2, 3, 1, 1, 2, 3}, rows.toFloats());
         assertArrayEquals(new float[] {1, 1, 2, 3}, same.toFloats());
         assertArrayEquals(rank == 0 ? new float[] {0, 1, 1, 1} : new float[] {2, 3, 2, 3}, turned.toFloats());
+        assertArrayEquals(rank == 0 ? new float[] {0, 1} : new float[] {1, 2, 3, 1, 2, 3}, cut.toFloats());
       }
       group.barrier(null);
       if (rank == 1) {

@@ -37,12 +37,12 @@ public final class Group extends Handle {
     }
   }
 
-  private Tensor collect(int kind, Tensor in, Reduction reduction, int root) {
+  private Tensor collect(int kind, Tensor in, Reduction reduction, int root, long... splits) {
     long mine = hold();
     try {
       long given = hold(in);
       try {
-        return new Tensor(Native.groupCollect(mine, kind, given, reduction.ordinal(), root));
+        return new Tensor(Native.groupCollect(mine, kind, given, reduction.ordinal(), root, splits));
       } finally {
         drop(in);
       }
@@ -95,13 +95,14 @@ public final class Group extends Handle {
   }
 
   /**
-   * Sends rank r the r-th of equal parts of the rows, and puts what came one behind the other.
+   * Sends rank r its part of the rows, and puts what came one behind the other, in the order of the ranks.
    *
    * @param in this rank's
+   * @param splits how many rows are for rank r; none: as many for each
    * @return a new tensor
    */
-  public Tensor allToAll(Tensor in) {
-    return collect(ALL_TO_ALL, in, Reduction.SUM, 0);
+  public Tensor allToAll(Tensor in, long... splits) {
+    return collect(ALL_TO_ALL, in, Reduction.SUM, 0, given(splits, "splits"));
   }
 
   /**

@@ -491,7 +491,7 @@ final class Native {
 
   static native long groupJoin(long server, byte[] options);
 
-  static native long groupCollect(long group, int kind, long tensor, int reduction, int root);
+  static native long groupCollect(long group, int kind, long tensor, int reduction, int root, long[] splits);
 
   static native void groupBarrier(long group, long timeoutNs);
 
