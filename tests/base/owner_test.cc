@@ -70,14 +70,17 @@ TEST(OwnerTest, ALoanWaitsForWhoTookTheTurn) {
 
 // Nor for one of them who still waits for another.
 TEST(OwnerTest, NobodyIsRefusedForThoseWhoGlance) {
-  constexpr int kGlances = 20000;
+  constexpr int kGlances = 10000;
   Owner owner;
   std::atomic<int> glancing{2}, refused{0};
   std::vector<std::thread> others;
   for (int i = 0; i < 2; ++i) {
     others.emplace_back([&] {
       // Who changes the object does so for a moment, as they do; they may be refused for it.
-      for (int round = 0; round < kGlances; ++round) const Owner::Turn turn(owner, Owner::Use::glance);
+      for (int round = 0; round < kGlances; ++round) {
+        const Owner::Turn turn(owner, Owner::Use::glance);
+        for (int pause = 2000; pause > 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);
+      }
       --glancing;
     });
   }
@@ -85,6 +88,7 @@ TEST(OwnerTest, NobodyIsRefusedForThoseWhoGlance) {
     for (const Owner::Use use : {Owner::Use::change, Owner::Use::read}) {
       if (!Owner::Turn(owner, use).inside()) ++refused;
     }
+    std::this_thread::yield();
   }
   for (std::thread& other : others) other.join();
   EXPECT_EQ(refused, 0);
