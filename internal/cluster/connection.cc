@@ -286,8 +286,7 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   wire::HelloReply reply;
   reply.status = status;
   reply.version = std::min(wire::kVersion, hello.version_max);
-  const uint64_t both = hello.features & wire::kFeatures & ~(server_->options_.shared_memory ? 0 : wire::kSharedMemory);
-  reply.features = both | (task_->log() ? wire::kKeepsState : 0);
+  reply.features = (hello.features & server_->host_.features()) | (task_->log() ? wire::kKeepsState : 0);
   reply.task = task_->name();
   reply.incarnation = task_->incarnation();
   reply.cluster = server_->options_.cluster.text();
@@ -361,6 +360,7 @@ void Connection::registered(const Ref<Registration>& registration, Result<Ref<Se
   if (!part.ok() || !registration->is_wanted()) return answer(registration, std::move(part), {});
   Host host = task_->host();
   host.security = server_->options_.security;
+  host.shared_memory = server_->options_.shared_memory;
   auto missing = neighbours_.missing(*part.value(), host, timing_, server_->options_.cluster, session_);
   if (missing.empty()) return answer(registration, std::move(part), {});
   host.pool->submit(make_ref<Dial>(Ref<Connection>::share(this), registration, part.take(), std::move(missing)).leak());

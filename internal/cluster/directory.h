@@ -22,6 +22,7 @@ class Directory {
     ClusterSpec cluster;
     std::vector<std::string> filters;  // devices that sessions of this server see
     SecurityOptions security;          // of the connections that its sessions make
+    bool shared_memory = true;         // by these
   };
   void add(const std::string& target, Entry entry) {
     const std::lock_guard lock(mutex_);

@@ -84,7 +84,10 @@ Driver::Driver(const Host& host, const Planning& planning, Ref<RefCounted> owner
 Driver::~Driver() { close(); }
 
 Ref<Driver> Driver::create(Host host, const Planning& planning, const std::optional<Directory::Entry>& here, Ref<RefCounted> owner) {
-  if (here) host.security = here->security;
+  if (here) {
+    host.security = here->security;
+    host.shared_memory = here->shared_memory;
+  }
   return Ref<Driver>::adopt(new Driver(host, planning, std::move(owner)));
 }
 

@@ -38,6 +38,7 @@ wire::Hello Group::hello() const {
   hello.role = wire::Role::member;
   hello.task = self_task();
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
+  hello.features = host_.features();
   hello.life = host_.life;
   hello.group_life = life_;
   hello.group = options_.name;

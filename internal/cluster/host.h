@@ -8,6 +8,7 @@
 #include "exec/kernel.h"
 #include "exec/memory_pool.h"
 #include "net/network.h"
+#include "wire/frame.h"
 #include "wire/limits.h"
 
 namespace dtg {
@@ -16,6 +17,8 @@ class Directory;
 
 struct Host {
   Loop& loop() const { return network->loop(); }
+  // What this end of a connection can do.
+  uint64_t features() const { return wire::kFeatures & ~(shared_memory ? 0 : wire::kSharedMemory); }
   const OpTable* ops = nullptr;
   const KernelTable* kernels = nullptr;
   Pool* pool = nullptr;
@@ -26,6 +29,7 @@ struct Host {
   Directory* directory = nullptr;  // servers of this process
   wire::Limits limits;
   SecurityOptions security = {};  // of connections that leave from here
+  bool shared_memory = true;      // with processes of this host and user, over unix sockets
   uint64_t life = 0;              // a number that the process drew when it began, so that a task's earlier life is not taken for it
 };
 

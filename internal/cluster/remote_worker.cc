@@ -198,6 +198,7 @@ void RemoteWorker::dialled(Result<Ref<Channel>> channel, Deadline until) {
   hello.task = self_;
   hello.wanted_task = name_;
   hello.heartbeat_ns = static_cast<uint64_t>(timing_.heartbeat_ns);
+  hello.features = host_.features();
   hello.life = host_.life;
   ask<wire::HelloReply>(
       fresh, "greet", until, [hello](uint32_t call) { return frame_of(wire::make_frame(hello, call)); },

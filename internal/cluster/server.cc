@@ -40,10 +40,15 @@ Result<ClusterSpec::Task> own_task(const Server::Options& options) {
                           options.cluster.text().c_str());
 }
 
+Host host_of(Host host, const Server::Options& options) {
+  host.shared_memory = options.shared_memory;
+  return host;
+}
+
 }  // namespace
 
 Server::Server(const Host& host, Options options, Ref<Task> task, std::string target)
-    : host_(host),
+    : host_(host_of(host, options)),
       options_(std::move(options)),
       task_(std::move(task)),
       target_(std::move(target)),
@@ -77,7 +82,8 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   say(host, clear ? LogLevel::warn : LogLevel::info,
       self.name() + " serves at " + server->target_ + (clear ? "; what is sent there travels in the clear" : ""));
   if (host.directory)
-    host.directory->add(server->target_, {server->task_, server->options_.cluster, server->options_.filters, server->options_.security});
+    host.directory->add(server->target_, {server->task_, server->options_.cluster, server->options_.filters, server->options_.security,
+                                           server->options_.shared_memory});
   return server;
 }
 

@@ -33,11 +33,12 @@ class Groups : public ::testing::Test {
     dtg_cluster_release(cluster_);
     ::rmdir(directory_.c_str());
   }
-  void serve(int size) {
+  // `unshared`: goes without shared memory.
+  void serve(int size, int unshared = -1) {
     std::string spec = "worker=";
     for (int i = 0; i < size; ++i) spec += (i ? ",unix:" : "unix:") + directory_ + "/w" + std::to_string(i);
     OK(dtg_cluster_parse(spec.c_str(), DTG_STRLEN, &cluster_));
-    for (int i = 0; i < size; ++i) servers_.push_back(std::make_unique<Server>(cluster_, "worker", i));
+    for (int i = 0; i < size; ++i) servers_.push_back(std::make_unique<Server>(cluster_, "worker", i, nullptr, 0, i == unshared));
   }
   // Every member in a thread of its own, joined.
   void all(const std::function<void(Member&)>& body, const char* name = nullptr) {
@@ -491,6 +492,42 @@ TEST_F(Groups, WhatSomebodyHasEndedTheOthersEndToo) {
       OK(dtg_group_reform(member.group, 0, 0));
     }
   });
+}
+
+// Links of the group, and of a session, whoever dials them.
+TEST_F(Groups, SharedMemoryIsLeftOutWhereEitherEndSaysSo) {
+  for (const int unshared : {-1, 0, 1}) {
+    serve(2, unshared);
+    dtg_graph* graph = nullptr;
+    dtg_session* session = nullptr;
+    OK(dtg_graph_create(servers_[0]->runtime, &graph));
+    OK(dtg_session_connect(servers_[0]->runtime, dtg_server_target(servers_[0]->server), DTG_STRLEN, graph, nullptr, &session));
+    dtg_tensor *one = tensor_of<float>(DTG_F32, {1}, {1}), *back = nullptr;
+    dtg_value there{};
+    OK(dtg_graph_push_device(graph, "/job:worker/task:1", DTG_STRLEN));
+    OK(dtg_const(graph, one, &there));
+    dtg_run_args args = DTG_RUN_ARGS_INIT;
+    args.fetches = &there;
+    args.fetched = &back;
+    args.num_fetches = 1;
+    OK(dtg_session_run(session, &args));
+    dtg_tensor_release(one);
+    dtg_tensor_release(back);
+    all([&](Member& member) {
+      OK(dtg_group_barrier(member.group, 0));
+      if (member.rank == 0) return;
+      dtg_string* text = nullptr;
+      OK(dtg_server_status(member.server->server, &text));
+      const std::string status = dtg_string_data(text, nullptr);
+      dtg_string_release(text);
+      EXPECT_EQ(status.find("\"channel\":\"shared memory\"") != status.npos, unshared < 0) << unshared << ": " << status;
+    });
+    dtg_session_release(session);
+    dtg_graph_release(graph);
+    TearDown();
+    SetUp();
+    cluster_ = nullptr;
+  }
 }
 
 // The quick ones join anew while the slow ones are in the group as it was, and link with it.

@@ -37,7 +37,8 @@ struct Program {
 
 // A server with a runtime of its own; `server` stays null where somebody else has its address.
 struct Server {
-  Server(const dtg_cluster* cluster, const char* job, int32_t task, const char* key_file = nullptr, int32_t emu_devices = 0) {
+  Server(const dtg_cluster* cluster, const char* job, int32_t task, const char* key_file = nullptr, int32_t emu_devices = 0,
+         int32_t no_shared_memory = 0) {
     dtg_runtime_options options = DTG_RUNTIME_OPTIONS_INIT;
     options.compute_threads = 1;
     OK(dtg_runtime_create(&options, &runtime));
@@ -46,6 +47,7 @@ struct Server {
     which.task = task;
     which.key_file = key_file;
     which.emu_devices = emu_devices;
+    which.no_shared_memory = no_shared_memory;
     dtg_error* const error = dtg_server_start(runtime, cluster, &which, &server);
     if (dtg_error_code(error) == DTG_ALREADY_EXISTS) dtg_error_release(error);
     else OK(error);
