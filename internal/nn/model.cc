@@ -253,11 +253,13 @@ size_t Model::begin_replicas() {
 void Model::continue_replicas() {
   run_.variables = variables_.size();
   run_.shared = shared_;
+  run_.first_stream = run_.next_stream = streams_;
 }
 
 void Model::begin_replica(size_t replica) {
   replica_ = replica;
   tower_ = run_.towers + replica;
+  run_.next_stream = std::max(run_.next_stream, std::exchange(streams_, run_.first_stream));
   if (replica == 0) return;
   shared_.clear();
   for (size_t i = variables_.size(); i-- > run_.variables;) {
@@ -277,6 +279,7 @@ Status Model::end_replica() {
 void Model::end_replicas() {
   run_.towers = std::max(run_.towers, tower_ + 1);
   tower_ = run_.tower;
+  streams_ = std::max(run_.next_stream, streams_);
   replica_ = kNoReplica;
 }
 
@@ -316,6 +319,7 @@ std::vector<NodeId> Model::additions(const NamedVariable& variable, NodeId add) 
 
 void Model::next_tower() {
   ++tower_;
+  streams_ = 0;
   shared_.clear();
   for (size_t i = variables_.size(); i-- > 0;) {
     if (!variables_[i].absolute) shared_.push_back(i);
@@ -428,10 +432,12 @@ Result<NodeId> Model::init_target() {
   return init_;
 }
 
+// The upper half of the numbers; variables use the lower one. The same layer of each copy of the computation has the same place in that
+// copy's row, in whatever process it is built.
 RandomStream Model::next_stream() {
   if (around_) return around_->next_stream();
-  // The upper half of the numbers; variables use the lower one.
-  return {seed_, (uint64_t{1} << 63) + streams_++};
+  const size_t copy = replica_ == kNoReplica ? tower_ : first_replica_ + replica_;
+  return {seed_, (uint64_t{1} << 63) + (static_cast<uint64_t>(copy) << 40) + streams_++};
 }
 
 }  // namespace dtg

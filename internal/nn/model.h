@@ -134,6 +134,8 @@ class Model final : public RefCounted {
   // The replicas of one run of a strategy, from 0: what 0 makes, the others are answered, each its own copy; what follows the batches
   // counts for the towers first_tower .. first_tower + n - 1, which begin_replicas() answers.
   size_t begin_replicas();
+  // So many replicas of the same training are in other processes before those here.
+  void set_first_replica(size_t number) { first_replica_ = number; }
   // The same replicas go on, from 0, with what their first halves led to.
   void continue_replicas();
   void begin_replica(size_t replica);
@@ -230,9 +232,12 @@ class Model final : public RefCounted {
   VariablePolicy* policy_ = nullptr;
   AfterInit after_init_;
   size_t replica_ = kNoReplica;
+  size_t first_replica_ = 0;
   struct {
     size_t towers = kRunTowers;  // the next run's first
     size_t variables = 0;        // when the run began
+    uint64_t first_stream = 0;   // then
+    uint64_t next_stream = 0;    // behind those that any of its replicas has taken
     std::vector<size_t> shared;  // what next_tower() had left to answer then
     size_t tower = 0;            // outside of it
     size_t left = 0;             // of `shared`, when replica 0 was built

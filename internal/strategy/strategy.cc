@@ -71,6 +71,7 @@ Status settle_workers(Model& model, Strategy::Options& options) {
     }
     device = there.value().text();
   }
+  model.set_first_replica(static_cast<size_t>(workers.rank) * options.devices.size());
   model.set_after_init([workers](Model& m, std::span<const NodeId> after) { return level(m, workers, after); });
   return {};
 }

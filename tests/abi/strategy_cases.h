@@ -15,21 +15,24 @@ struct Case {
   dtg_optimizer_kind optimizer;
   bool rows, uneven;
   double clip = 0;
+  double dropped = 0;
   std::string name() const {
-    static const char* const names[] = {"sgd", "momentum", "adam", "adagrad", "rmsprop", "adamw"};
-    return std::string(names[optimizer]) + (rows ? " rows" : " dense") + (uneven ? " uneven" : " even") + (clip > 0 ? " clipped" : "");
+    static const char* const names[] = {"sgd", "momentum", "adam", "adagrad", "rmsprop", "adamw",
+                                        "adadelta", "adamax", "nadam", "ftrl", "lion", "lamb", "lars", "adafactor"};
+    return std::string(names[optimizer]) + (rows ? " rows" : " dense") + (uneven ? " uneven" : " even") + (clip > 0 ? " clipped" : "") +
+           (dropped > 0 ? " with dropout" : "");
   }
   int64_t batch() const { return uneven ? 10 : 8; }
   dtg_optimizer settings() const {
     dtg_optimizer made = DTG_OPTIMIZER_INIT;
     made.kind = optimizer;
     made.rate = 0.1;
-    made.momentum = optimizer == DTG_OPT_MOMENTUM || optimizer == DTG_OPT_RMSPROP ? 0.5 : 0;
+    made.momentum = optimizer == DTG_OPT_MOMENTUM || optimizer == DTG_OPT_RMSPROP || optimizer == DTG_OPT_LARS ? 0.5 : 0;
     made.clip_norm = clip;
     return made;
   }
   // Means over shares are right for equal shares; others are weighted by their rows.
-  Network network() const { return {rows, uneven ? 10.0 : 0.0}; }
+  Network network() const { return {rows, uneven ? 10.0 : 0.0, dropped}; }
   dtg_reduction reduce() const { return uneven ? DTG_REDUCE_SUM : DTG_REDUCE_MEAN; }
 };
 

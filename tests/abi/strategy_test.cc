@@ -7,13 +7,14 @@ namespace {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (dtg_optimizer_kind kind = DTG_OPT_SGD; kind <= DTG_OPT_ADAMW; ++kind) {
+  for (dtg_optimizer_kind kind = DTG_OPT_SGD; kind <= DTG_OPT_ADAFACTOR; ++kind) {
     for (const bool rows : {false, true}) {
       for (const bool uneven : {false, true}) all.push_back({kind, rows, uneven});
     }
   }
   all.push_back({DTG_OPT_MOMENTUM, false, false, 0.05});
   all.push_back({DTG_OPT_MOMENTUM, true, true, 0.05});
+  all.push_back({DTG_OPT_ADAM, false, false, 0, 0.5});
   return all;
 }
 
@@ -91,15 +92,16 @@ TEST(Strategy, TrainsLikeOneProcessWithTheSameShards) {
     tree.cross_device = DTG_REDUCE_HIERARCHICAL;
     const Bytes hierarchical = by_strategy(c, tree);
     const Bytes one = by_strategy(c, options_of(DTG_STRATEGY_ONE_DEVICE, 1));
-    const Bytes alone = by_one_process(c);
     if (!c.uneven) {
       EXPECT_EQ(mirrored, by_towers(c, 4));
       EXPECT_EQ(one, by_towers(c, 1));
     }
+    EXPECT_EQ(hierarchical, by_strategy(c, tree));
+    if (c.dropped > 0) continue;  // one process alone has other layers that draw
+    const Bytes alone = by_one_process(c);
     expect_near(mirrored, alone, "mirrored");
     expect_near(hierarchical, alone, "hierarchical");
     expect_near(one, alone, "one device");
-    EXPECT_EQ(hierarchical, by_strategy(c, tree));
   }
 }
 

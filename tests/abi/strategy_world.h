@@ -163,6 +163,7 @@ class StrategyJob {
 struct Network {
   bool rows = false;
   double of_batch = 0;  // not 0: the sum, divided by it
+  double dropped = 0;   // of what the first layer gives
 
   dtg_error* add(dtg_model* model, dtg_graph* graph, const dtg_value in[3], dtg_value* loss) const {
     dtg_value y = in[0], part{};
@@ -177,6 +178,11 @@ struct Network {
       PASS(dtg_nn_embedding(model, in[1], &table, &y));
     } else {
       PASS(dtg_nn_dense(model, y, &hidden, &y));
+    }
+    if (dropped > 0) {
+      dtg_variable step = DTG_VARIABLE_INIT;
+      PASS(dtg_model_global_step(model, &step));
+      PASS(dtg_nn_dropout(model, y, dropped, step.read, dtg_value{}, &y));
     }
     PASS(dtg_nn_dense(model, y, &last, &y));
     if (of_batch == 0) return dtg_nn_mean_squared_error(model, in[2], y, loss);

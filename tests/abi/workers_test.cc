@@ -90,11 +90,11 @@ class Workers : public ::testing::Test {
     OK(dtg_cluster_parse(spec.c_str(), DTG_STRLEN, &cluster_));
     count_ = count;
   }
-  void all(int of_each, const dtg_strategy_options& options, const std::function<void(Worker&)>& body) {
+  void all(int of_each, const dtg_strategy_options& options, const std::function<void(Worker&)>& body, bool one_seed = false) {
     std::vector<std::thread> threads;
     for (int i = 0; i < count_; ++i) {
       threads.emplace_back([&, i] {
-        Worker worker(cluster_, i, of_each, options, 7 + static_cast<uint64_t>(i));  // the others' seeds do not count
+        Worker worker(cluster_, i, of_each, options, 7 + static_cast<uint64_t>(one_seed ? 0 : i));  // the others' seeds count only where layers draw
         body(worker);
         worker.meet();
       });
@@ -118,7 +118,7 @@ class Workers : public ::testing::Test {
         EXPECT_EQ(reads.size(), static_cast<size_t>(of_each)) << name;
         for (const dtg_value read : reads) EXPECT_EQ(worker.job->bytes(read), mine[name]) << name;
       }
-    });
+    }, c.dropped > 0);
     for (const Bytes& each : found) EXPECT_EQ(each, found[0]) << c.name();
     return found[0];
   }
@@ -153,7 +153,8 @@ Bytes mirrored(const Case& c, dtg_cross_device cross) {
 }
 
 std::vector<Case> cases() {
-  return {{DTG_OPT_MOMENTUM, false, false, 0.05}, {DTG_OPT_ADAM, true, false}, {DTG_OPT_SGD, true, true}, {DTG_OPT_ADAM, false, true}};
+  return {{DTG_OPT_MOMENTUM, false, false, 0.05}, {DTG_OPT_ADAM, true, false}, {DTG_OPT_SGD, true, true}, {DTG_OPT_ADAM, false, true},
+          {DTG_OPT_SGD, false, false, 0, 0.5},   {DTG_OPT_ADAM, true, true, 0, 0.3}};
 }
 
 TEST_F(Workers, TrainLikeMirroredAndOneProcessWithTheSameShards) {
