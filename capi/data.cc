@@ -162,6 +162,17 @@ void warn_of_nothing(DatasetObject& object) {
   if (LogSink* const log = object.runtime->seams().log) log->write(LogLevel::warn, "data", "the data ended without an element" + why);
 }
 
+// A loop that forgot to begin the next epoch, or that comes behind a fit, is over before its first step too. Once, as it may be meant.
+void warn_of_end(DatasetObject& object) {
+  if (object.warned_of_end) return;
+  object.warned_of_end = true;
+  LogSink* const log = object.runtime->seams().log;
+  if (!log) return;
+  log->write(LogLevel::warn, "data",
+             "next element: the data set (" + object.reading.text() +
+                 ") had come to its end before, and gives nothing until dtg_dataset_restart begins the next epoch");
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> read_texts(const char* const* texts, size_t count, const char* all, const char* one) {
@@ -473,8 +484,10 @@ dtg_error* dtg_dataset_next(dtg_dataset* dataset, dtg_tensor** tensors, size_t n
     const size_t count = object.reading.data().spec().size();
     if (num_tensors != count) return invalid_argument("next element: room for %zu tensors, but elements have %zu", num_tensors, count);
     Element element;
+    const bool over = object.reading.over();
     DTG_ASSIGN(const bool got, object.reading.next(element));
     if (got) DTG_TRY(give_tensors(element, tensors));
+    else if (over) warn_of_end(object);
     else warn_of_nothing(object);
     *more = got ? 1 : 0;
     return {};

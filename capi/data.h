@@ -23,8 +23,9 @@ class DatasetObject final : public RefCounted {
   std::vector<Ref<Runtime>> lent;  // of the data sets that it is made of, whose disks and budgets it goes on using
   Reading reading;
   Status broken;
-  LeftOut left_out;     // rows of its source
-  bool warned = false;  // that it has handed out nothing
+  LeftOut left_out;            // rows of its source
+  bool warned = false;         // that it has handed out nothing
+  bool warned_of_end = false;  // that it was asked for more than there is
   Owner owner;
   const Dealt* dealt = nullptr;  // its last stage, where its elements are dealt to this worker
   // The trainer whose fit reads it, until that is over; null: none.

@@ -2,6 +2,7 @@
 // Any thread.
 #include "dtg/server.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -64,6 +65,9 @@ Status take_environment(dtg_server_options* options) {
   return {};
 }
 
+// Ten years: the longest times, by which a host means for ever, are multiplied and added to the clock.
+constexpr int64_t kLongestNs = int64_t{10} * 365 * 24 * 3600 * 1'000'000'000;
+
 Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_options* given, dtg_server** out) {
   DTG_TRY(require(out, "out"));
   if (!cluster)
@@ -90,8 +94,8 @@ Status start(dtg_runtime* handle, const dtg_cluster* cluster, const dtg_server_o
   DTG_TRY(take_environment(&options));
   DTG_TRY(read_durability(options, &wanted.state_directory));
   wanted.waits_for_disk = options.durability != DTG_DURABILITY_WAL_ASYNC;
-  if (options.heartbeat_ns != 0) wanted.timing.heartbeat_ns = options.heartbeat_ns;
-  if (options.dead_ns != 0) wanted.timing.dead_ns = options.dead_ns;
+  if (options.heartbeat_ns != 0) wanted.timing.heartbeat_ns = std::min(options.heartbeat_ns, kLongestNs / 2);
+  if (options.dead_ns != 0) wanted.timing.dead_ns = std::min(options.dead_ns, kLongestNs);
   if (wanted.timing.dead_ns < 2 * wanted.timing.heartbeat_ns) {
     return invalid_argument("start a server: a peer would be given up for dead after %g s, less than two heartbeats of %g s",
                             static_cast<double>(wanted.timing.dead_ns) * 1e-9, static_cast<double>(wanted.timing.heartbeat_ns) * 1e-9);

@@ -57,6 +57,7 @@ PHRASES = [
     ("DTG_OPT_ADAM", "Adam", "Adam", "ADAM"),
     ("dtg_tensor_create_strings", "StringTensor", "Tensor::from_strings", "Tensor.of(String...)"),
     (" (dtg_dataset_schema)", " (Dataset.Schema)", " (Dataset::schema)", " (Dataset.schema)"),
+    ("dtg_dataset_restart", "Dataset.Restart", "Dataset::restart", "Dataset.restart"),
     ("dtg_dataset_npy", "DatasetNPY", "Dataset::npy", "Dataset.npy"),
     ("dtg_dataset_arrow", "DatasetArrow", "Dataset::arrow", "Dataset.arrow"),
     ("dtg_model_load", "LoadModel", "Model::load", "Model.load"),

@@ -75,10 +75,13 @@ func (m *Model) Checkpoint(s *Session, directory string, options ...CheckpointOp
 	}
 	var p pins
 	defer p.Unpin()
-	c := &C.dtg_checkpoint_options{struct_size: C.sizeof_dtg_checkpoint_options, keep: C.int32_t(o.Keep), shards: C.int32_t(o.Shards),
+	c := &C.dtg_checkpoint_options{struct_size: C.sizeof_dtg_checkpoint_options, keep: p.int32(o.Keep, "Keep"), shards: p.int32(o.Shards, "Shards"),
 		every_steps: C.int64_t(o.EverySteps), every_ns: nanoseconds(o.Every), partial: flag(o.Partial)}
 	c.directory, c.directory_len = p.text(directory)
 	c.names, c.names_len = p.text(namesJSON(o.Names))
+	if p.err != nil {
+		return nil, p.err
+	}
 	var out *C.dtg_checkpoint
 	err = m.withSession(s, func(model *C.dtg_model, session *C.dtg_session) *C.dtg_error {
 		return C.dtg_checkpoint_open(model, session, c, &out)

@@ -3,10 +3,12 @@
 package dtg_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -220,7 +222,10 @@ func TestElementsBeginAnew(t *testing.T) {
 	equal(t, firsts(t, d), []int64{0, 1, 2})
 	want(t, d.Restart())
 	want(t, get(d.Next())(t)[0].Close())
+	place := get(d.Position())(t)
 	equal(t, firsts(t, d), []int64{0, 1, 2})
+	want(t, d.MoveTo(place))
+	equal(t, firsts(t, d), []int64{1, 2})
 	shuffled := closing(t, dtg.DatasetRange(0, 100, 1).Shuffle(0, 1))
 	if first, second := firsts(t, shuffled), firsts(t, shuffled); fmt.Sprint(first) == fmt.Sprint(second) || len(second) != 100 {
 		t.Error("two epochs in one order")
@@ -229,6 +234,26 @@ func TestElementsBeginAnew(t *testing.T) {
 	refused(t, none.Err(), dtg.InvalidArgument)
 	_, err := none.Next()
 	refused(t, err, dtg.InvalidArgument)
+}
+
+// Whoever asks again after the end gets nothing, and is told so once, in Go's words.
+func TestAnEndThatIsAskedAgainIsTold(t *testing.T) {
+	leaves(t)
+	var out bytes.Buffer
+	r := get(dtg.NewRuntime(dtg.RuntimeOptions{Log: slog.NewTextHandler(&out, nil), LogLevel: slog.LevelWarn}))(t)
+	d := r.DatasetRange(0, 3, 1)
+	for range 2 {
+		equal(t, firsts(t, d), []int64{0, 1, 2})
+	}
+	for range 3 {
+		if _, err := d.Next(); err != io.EOF {
+			t.Errorf("after the end: %v", err)
+		}
+	}
+	dtg.Close(d, r) // which hands on the last lines
+	if told := out.String(); strings.Count(told, "\n") != 1 || !strings.Contains(told, "gives nothing until Dataset.Restart begins the next epoch") {
+		t.Errorf("the log: %q", told)
+	}
 }
 
 func TestSchemas(t *testing.T) {

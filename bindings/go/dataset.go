@@ -171,7 +171,8 @@ func (d *Dataset) c() (*C.dtg_dataset, error) {
 	return (*C.dtg_dataset)(p), err
 }
 
-// Next is the components of the next element, which the caller closes; io.EOF at the end of the data.
+// Next is the components of the next element, which the caller closes; io.EOF at the end of the data, and until Restart, of which the log
+// tells whoever asks again, once.
 func (d *Dataset) Next() ([]*Tensor, error) {
 	p, err := d.c()
 	if err != nil {
@@ -253,14 +254,15 @@ func (d *Dataset) Position() ([]int64, error) {
 	return numbers, err
 }
 
-// MoveTo goes to a position of a data set with the same stages, seeds and sources: what comes next is what came next there. Errors:
-// InvalidArgument (no such position; nothing has changed), DataLoss (there are fewer elements now).
+// MoveTo goes to a position of a data set with the same stages, seeds and sources: what comes next, also in Elements, is what came next
+// there. Errors: InvalidArgument (no such position; nothing has changed), DataLoss (there are fewer elements now).
 func (d *Dataset) MoveTo(position []int64) error {
 	p, err := d.c()
 	if err != nil {
 		return err
 	}
 	defer runtime.KeepAlive(d)
+	d.begun = false
 	return failure(C.dtg_dataset_move_to(p, (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(position))), C.size_t(len(position))))
 }
 

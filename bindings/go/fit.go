@@ -94,7 +94,7 @@ func (f *Fit) c(held *pins) *C.dtg_fit {
 	c := &C.dtg_fit{struct_size: C.sizeof_dtg_fit, epochs: C.int64_t(f.Epochs), steps_per_epoch: C.int64_t(f.StepsPerEpoch),
 		validation_every: C.int64_t(f.ValidationEvery), validation_steps: C.int64_t(f.ValidationSteps),
 		time_limit_ns: nanoseconds(f.TimeLimit), checkpoint_steps: C.int64_t(f.CheckpointSteps),
-		checkpoint_ns: nanoseconds(f.CheckpointEvery), checkpoint_epochs: C.int64_t(f.CheckpointEpochs), keep: clamped(f.Keep),
+		checkpoint_ns: nanoseconds(f.CheckpointEvery), checkpoint_epochs: C.int64_t(f.CheckpointEpochs), keep: held.int32(f.Keep, "Keep"),
 		fresh: flag(f.Fresh), best_better: C.dtg_better(f.BestBetter), no_tensorboard: flag(f.NoTensorBoard),
 		tensorboard_steps: C.int64_t(f.TensorBoardSteps), histogram_epochs: C.int64_t(f.HistogramEpochs),
 		progress: C.dtg_progress(f.Progress)}
@@ -274,7 +274,9 @@ func (t *Trainer) begin(ctx context.Context, data, validation *Dataset, options 
 	defer held.Unpin()
 	how := options.c(&held)
 	how.cancellation = watch.pointer
-	err = t.call(func(p *C.dtg_trainer) *C.dtg_error { return C.dtg_trainer_begin(p, train, test, how) })
+	if err = held.err; err == nil {
+		err = t.call(func(p *C.dtg_trainer) *C.dtg_error { return C.dtg_trainer_begin(p, train, test, how) })
+	}
 	runtime.KeepAlive(data)
 	runtime.KeepAlive(validation)
 	if err != nil {

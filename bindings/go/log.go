@@ -16,7 +16,7 @@ import (
 //
 //export dtgGoLog
 func dtgGoLog(user C.uintptr_t, level C.int32_t, component, message *C.char) {
-	logLine(cgo.Handle(user), int32(level), C.GoString(component), C.GoString(message))
+	logLine(cgo.Handle(user), int32(level), C.GoString(component), inGo(C.GoString(message)))
 }
 
 // dtgGoLogFree ends the use of user.

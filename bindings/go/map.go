@@ -71,7 +71,7 @@ func (d *Dataset) apply(name string, body Body, options []MapOptions,
 		return d
 	}
 	return d.transform(func(p *C.dtg_dataset) *C.dtg_error {
-		c := &C.dtg_map_options{struct_size: C.sizeof_dtg_map_options, parallel: C.int32_t(max(o.Parallel, 1))}
+		c := &C.dtg_map_options{struct_size: C.sizeof_dtg_map_options, parallel: clamped(max(o.Parallel, 1))}
 		if o.Parallel < 0 {
 			c.parallel = 0
 		}

@@ -26,6 +26,35 @@ func TestNumbersFitOrAreRefused(t *testing.T) {
 	refused(t, err, dtg.InvalidArgument)
 }
 
+// Those that say how files are kept and how much is done at once: cut to 32 bits they were 0, which is a default, or another number.
+func TestSettingsFitOrAreRefused(t *testing.T) {
+	leaves(t)
+	l := newLab(t)
+	for name, options := range map[string]dtg.CheckpointOptions{"Keep is": {Keep: 1 << 32}, "Shards is": {Shards: 1<<32 + 2}} {
+		_, err := l.model.Checkpoint(l.trainer.Session(), t.TempDir(), options)
+		refused(t, err, dtg.InvalidArgument, name)
+	}
+	refused(t, l.trainer.Fit(background, l.train, nil, dtg.Fit{Keep: 1 << 32}), dtg.InvalidArgument, "Keep is")
+	same := func(_ *dtg.Graph, x []dtg.Value) []dtg.Value { return x }
+	for _, parallel := range []int{1 << 32, 1<<32 + 2} {
+		data := closing(t, dtg.DatasetRange(0, 4, 1).Map(same, dtg.MapOptions{Parallel: parallel}))
+		refused(t, data.Err(), dtg.InvalidArgument)
+	}
+	for name, how := range map[string]dtg.AllReduce{
+		"GroupKey is":      {GroupSize: 1, GroupKey: 1 << 32},
+		"GroupSize is":     {GroupSize: 1<<32 + 1},
+		"FirstInstance is": {GroupSize: 1, FirstInstance: 1 << 32},
+	} {
+		g := graph(t)
+		model := closing(t, g.NewModel(1))
+		model.MinimizeAllReduce(model.AddVariable(dtg.VariableSpec{Name: "w"}).Read, dtg.Optimizer{Rate: 1}, how)
+		refused(t, model.Err(), dtg.InvalidArgument, name)
+	}
+	g := closing(t, dtg.NewGraph())
+	g.SetDevices(dtg.DeviceSetter{PSTasks: 1<<32 + 1}, func() { g.ConstF32(1) })
+	refused(t, g.Err(), dtg.InvalidArgument, "PSTasks is")
+}
+
 func TestTextsAreNotCutAtNUL(t *testing.T) {
 	leaves(t)
 	c := closing(t, get(dtg.ParseCluster("worker=127.0.0.1:1,127.0.0.1:2"))(t))

@@ -56,10 +56,14 @@ type AllReduce struct {
 // the session to the member's server.
 func (m *Model) MinimizeAllReduce(loss Value, optimizer Optimizer, how AllReduce) Training {
 	return m.training(func(p *C.dtg_model, out *C.dtg_training) *C.dtg_error {
-		c := &C.dtg_all_reduce{struct_size: C.sizeof_dtg_all_reduce, group_key: clamped(how.GroupKey), group_size: clamped(how.GroupSize),
-			first_instance: clamped(how.FirstInstance), pack_bytes: C.int64_t(how.PackBytes), timeout_ns: nanoseconds(how.Timeout)}
 		var held pins
 		defer held.Unpin()
+		c := &C.dtg_all_reduce{struct_size: C.sizeof_dtg_all_reduce, group_key: held.int32(how.GroupKey, "GroupKey"),
+			group_size: held.int32(how.GroupSize, "GroupSize"), first_instance: held.int32(how.FirstInstance, "FirstInstance"),
+			pack_bytes: C.int64_t(how.PackBytes), timeout_ns: nanoseconds(how.Timeout)}
+		if held.err != nil {
+			return errorOf(held.err)
+		}
 		return C.dtg_nn_minimize_all_reduce(p, loss.c(), optimizer.c(&held), c, out)
 	})
 }

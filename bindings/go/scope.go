@@ -89,7 +89,7 @@ func (g *Graph) SetDevices(setter DeviceSetter, build func()) {
 			}
 			s.cluster = cluster
 		}
-		s.ps_tasks, s.strategy, s.keep_explicit = clamped(setter.PSTasks), C.dtg_setter_strategy(setter.Strategy), flag(setter.KeepExplicit)
+		s.ps_tasks, s.strategy, s.keep_explicit = p.int32(setter.PSTasks, "PSTasks"), C.dtg_setter_strategy(setter.Strategy), flag(setter.KeepExplicit)
 		s.ps_device, s.worker_device = p.cstring(setter.PSDevice), p.cstring(setter.WorkerDevice)
 		s.ps_ops, s.num_ps_ops = p.cstrings(setter.PSOps)
 		if g.fail(p.err) {

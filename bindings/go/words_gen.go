@@ -36,6 +36,7 @@ var wordsOfC = []string{
 	"DTG_OPT_ADAM", "Adam",
 	"dtg_tensor_create_strings", "StringTensor",
 	" (dtg_dataset_schema)", " (Dataset.Schema)",
+	"dtg_dataset_restart", "Dataset.Restart",
 	"dtg_dataset_npy", "DatasetNPY",
 	"dtg_dataset_arrow", "DatasetArrow",
 	"dtg_model_load", "LoadModel",

@@ -49,7 +49,7 @@ std::vector<int64_t> epochs_of(const Dataset& data) {
 
 DatasetPtr Reading::take() {
   lost_ = lost_ || at_.elements > 0;
-  begun_ = false;
+  begun_ = over_ = false;
   return std::move(data_);
 }
 
@@ -61,12 +61,13 @@ Result<bool> Reading::next(Element& element) {
   }
   DTG_ASSIGN(const bool more, data_->next(element));
   if (more) ++at_.elements;
+  over_ = !more;
   return more;
 }
 
 Status Reading::restart() {
   at_.elements = 0;
-  begun_ = lost_ = false;
+  begun_ = lost_ = over_ = false;
   return data_->restart();
 }
 

@@ -41,6 +41,8 @@ class Reading {
   size_t width() const { return width_.load(std::memory_order_relaxed); }
 
   Result<bool> next(Element& element);
+  // Whether it has said that the data are over, and nothing has begun it anew since.
+  bool over() const { return over_; }
   Status restart();
   // At the end of the data, where it has handed out nothing: which batch has dropped all there was, to be said after a colon; empty: there
   // was nothing, or nobody knows.
@@ -66,6 +68,7 @@ class Reading {
   DataPosition at_;
   bool begun_ = false;  // since the last restart; at_.epochs is valid
   bool lost_ = false;   // until the next restart, nobody can tell where it stands
+  bool over_ = false;
 };
 
 }  // namespace dtg

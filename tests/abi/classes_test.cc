@@ -225,6 +225,61 @@ TEST_F(Classes, ABatchThatDropsAllIsTold) {
   dtg_dataset_release(columns);
 }
 
+// A loop that does not begin the next epoch trains with nothing from then on, as one behind a fit does, and looks like one that has
+// trained.
+TEST_F(Classes, AnEndThatIsAskedAgainIsTold) {
+  Told lines;
+  const auto pull = [](dtg_dataset* data) {
+    dtg_tensor* element[2] = {};
+    int32_t more = 0;
+    OK(dtg_dataset_next(data, element, dtg_dataset_component_count(data), &more));
+    for (dtg_tensor* tensor : element) dtg_tensor_release(tensor);
+    return more != 0;
+  };
+  const auto epoch = [&](dtg_dataset* data) {
+    int elements = 0;
+    while (pull(data)) ++elements;
+    return elements;
+  };
+  const auto numbers = [&] {
+    dtg_dataset* data = nullptr;
+    OK(dtg_dataset_range(lines.runtime, 0, 3, 1, &data));
+    return data;
+  };
+  // As they are meant: an end is told once an epoch, and what goes elsewhere, or is made longer, is not at its end any more.
+  dtg_dataset* const good = numbers();
+  int64_t begin[4];
+  size_t count = 0;
+  OK(dtg_dataset_position(good, begin, 4, &count));
+  EXPECT_EQ(epoch(good), 3);
+  OK(dtg_dataset_restart(good));
+  EXPECT_EQ(epoch(good), 3);
+  OK(dtg_dataset_move_to(good, begin, count));
+  EXPECT_EQ(epoch(good), 3);
+  OK(dtg_dataset_skip(good, 0));
+  EXPECT_EQ(epoch(good), 0);
+  dtg_dataset_release(good);
+  dtg_dataset* const data = numbers();
+  EXPECT_EQ(epoch(data), 3);
+  for (int again = 0; again < 3; ++again) EXPECT_EQ(epoch(data), 0);  // told once
+  dtg_dataset_release(data);
+  {
+    Lab lab(true, nullptr, DTG_OK, false, 0.05f, lines.runtime);
+    dtg_dataset* const fitted = read(rows_, nullptr, lines.runtime);
+    OK(dtg_trainer_fit(lab.trainer, fitted, nullptr, nullptr, nullptr));
+    EXPECT_EQ(epoch(fitted), 0);
+    OK(dtg_dataset_restart(fitted));
+    EXPECT_EQ(epoch(fitted), 2);
+    dtg_dataset_release(fitted);
+  }
+  const std::string told = lines.end(),
+                    rest = ") had come to its end before, and gives nothing until dtg_dataset_restart begins the next epoch\n";
+  const std::string first = "data: next element: the data set (range(0, 1, 3)" + rest;
+  EXPECT_EQ(told.find(first), 0u) << told;
+  EXPECT_NE(told.find("data: next element: the data set (4 of float32[3] int64[], batch(2)" + rest), std::string::npos) << told;
+  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 2) << told;
+}
+
 // Such as a variable of the environment that is not set: a program that was to train with others would train alone.
 TEST_F(Classes, AnEmptyTargetIsNoCluster) {
   dtg_graph* graph = nullptr;

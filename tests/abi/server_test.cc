@@ -156,6 +156,29 @@ TEST_F(Server, JoinEndsWithStop) {
   OK(dtg_server_join(h.server, DTG_INFINITE));
 }
 
+// The longest times there are mean for ever, and are no less than others by being multiplied.
+TEST_F(Server, TimesMayBeAsLongAsThereAre) {
+  const auto server = [&](int64_t heartbeat_ns, int64_t dead_ns) {
+    const char* const address = "worker=127.0.0.1:0";
+    dtg_cluster* cluster = nullptr;
+    OK(dtg_cluster_parse(address, DTG_STRLEN, &cluster));
+    dtg_server_options options = DTG_SERVER_OPTIONS_INIT;
+    options.heartbeat_ns = heartbeat_ns;
+    options.dead_ns = dead_ns;
+    dtg_server* made = nullptr;
+    dtg_error* const error = dtg_server_start(h.runtime, cluster, &options, &made);
+    dtg_cluster_release(cluster);
+    if (!error) OK(dtg_server_stop(made, INT64_MAX));
+    if (!error) OK(dtg_server_join(made, INT64_MAX));
+    dtg_server_release(made);
+    return error;
+  };
+  OK(server(INT64_MAX, INT64_MAX));
+  OK(server(0, INT64_MAX));
+  const std::string why = refused(server(INT64_MAX, 0), DTG_INVALID_ARGUMENT, "a peer that is silent for long is dead after 5 s");
+  EXPECT_NE(why.find("less than two heartbeats"), std::string::npos) << why;
+}
+
 TEST_F(Server, KeysAreMadeOnceForTheirOwnerAlone) {
   char directory[] = "/tmp/dtg-key-XXXXXX";
   ASSERT_NE(mkdtemp(directory), nullptr);

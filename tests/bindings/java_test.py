@@ -24,6 +24,26 @@ PLACES = ("/usr/lib/jvm/*", "/opt/java/*", "/opt/jdk*", "~/.sdkman/candidates/ja
 FAULT = re.compile(r"FATAL ERROR in native method|WARNING in native method|WARNING: JNI|warning: \[|Exception pending")
 
 
+# What the examples in the Javadoc of a class take for granted. A class that is not here has none; those of a class whose method returns
+# something say what.
+GIVEN = {
+    "Cancellation": "Session session; Value loss; interface Client { void onDisconnect(Runnable then); } Client client;",
+    "Checkpoint": "Model model; Session session; Dataset data; long steps;",
+    "Coordinator": "Session session; Value x, y, loss, train; Tensor images, labels; CompletableFuture<Results> last;",
+    "Dataset": "Session session; Dataset data; Value x, y, loss, train; float last;",
+    "DtgException": "Session session; Value train; void reconnect(String peer) {}",
+    "Graph": "Graph graph; Value small, half;",
+    "Lifetime": "Value y;",
+    "Model": "Graph graph; Model model; Value x, rounds;",
+    "RestoreReport": "Model model; Session session; RestoreOptions options;",
+    "Run": "Session session; Value train;",
+    "Session": "Graph graph; Value x, loss, train; Tensor batch;",
+    "Trainer": "Model model; Value x, y, loss; MetricValues right; Dataset train, test;",
+    "README": "",
+}
+RETURNS = {"Lifetime": "Tensor"}
+
+
 def major(java):
     """The major version of a JVM; 0 when it does not run."""
     try:
@@ -101,6 +121,40 @@ def fit(report, java, folder, build, source):
     report.case("README.md shows what is in Fit", ["echo", *filter(None, strange)], check=lambda text: text.strip() or None)
 
 
+def examples_of(path):
+    """The examples in the Javadoc of a source file, or in a page, each with its line."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        found = ((match, match[1]) for match in re.finditer(r"^```java\n(.*?)^```$", text, flags=re.S | re.M) if "Trainer" not in match[1])
+    else:
+        found = ((match, re.sub(r"^ *\* ?", "", match[1], flags=re.M)) for match in re.finditer(r"<pre>\{@code\n(.*?)\}</pre>", text, flags=re.S))
+    return [(text[: match.start()].count("\n") + 1, code) for match, code in found]
+
+
+def filled(code):
+    """An example with something in the place of each "...", which stands for a head of a loop, a statement, or several with a word on them."""
+    return re.sub(r"\.\.\.( \w+ \.\.\.)?", ";", code.replace("(...)", "(; hashCode() > 0; )"))
+
+
+def javadoc(report, binding, folder):
+    """Every example in the Javadoc compiles, as a method of a class that has what it takes for granted."""
+    classes, missing = [], []
+    for path in [*sorted((binding / "src" / "main" / "java").rglob("*.java")), binding / "README.md"]:
+        for line, code in examples_of(path):
+            if path.stem not in GIVEN:
+                missing.append(f"{path.name}:{line}: an example, for which java_test.py does not say what it takes for granted (GIVEN)")
+                continue
+            result = RETURNS.get(path.stem, "void")
+            classes.append(f"class {path.stem}Line{line} {{\n{GIVEN[path.stem]}\n{result} example() throws Exception {{\n{filled(code)}\n}}\n}}\n")
+    scratch = folder / "javadoc-examples"
+    scratch.mkdir(exist_ok=True)
+    imports = "".join(f"import {package}.*;\n" for package in ("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "org.dtg"))
+    (scratch / "Examples.java").write_text(imports + "".join(classes))
+    report.case("the Javadoc's examples are known", ["echo", *missing], check=lambda text: text.strip() or None)
+    report.case(f"the Javadoc's {len(classes)} examples compile", ["javac", "-proc:none", "-cp", folder / "dtg-0.1.0.jar", "-d", scratch, scratch / "Examples.java"],
+                check=lambda _: None if len(classes) >= len(GIVEN) else "there are fewer than classes that have some")
+
+
 def noexec(report, java, folder, data):
     """Where a folder that must not hold programs can be made, the loader says so."""
     shelf = folder / "noexec"
@@ -156,6 +210,7 @@ def main():
                 check=lambda text: None if all(line.split()[-1].startswith("JNI_") for line in text.splitlines()) else text)
     report.case("compile the examples", ["javac", "-Xlint:all", "-Werror", "-p", folder / "dtg-0.1.0.jar", "--add-modules", "org.dtg", "-d", folder / "examples",
                 *sorted((binding / "examples").rglob("*.java"))])
+    javadoc(report, binding, folder)
     use(report, f"JDK {version}", java, folder, [], data, expected)
     fit(report, java, folder, build, source)
     noexec(report, java, folder, data)

@@ -289,7 +289,8 @@ DTG_ERR dtg_dataset_fit_normalization(const dtg_dataset *dataset, size_t compone
 /* ---- reading ---- */
 
 /* The next element. `*more` is 1 and `tensors` receives its num_tensors components, owned by the caller; or `*more` is 0
- * at the end of the data, which is not an error, and `tensors` is untouched. num_tensors must be the number of
+ * at the end of the data, which is not an error, and `tensors` is untouched. It stays 0 until dtg_dataset_restart; whoever asks again
+ * before, also behind a fit that has come to the end, is told by a warning in the log, once. num_tensors must be the number of
  * components. Errors: INVALID_ARGUMENT, and those of the source. Since 0.1. */
 DTG_ERR dtg_dataset_next(dtg_dataset *dataset, dtg_tensor **tensors, size_t num_tensors, int32_t *more) DTG_NOEXCEPT;
 /* Begins the next epoch, wherever this one stands. Since 0.1. */

@@ -64,7 +64,7 @@ typedef struct dtg_server_options {
                                          "/job:ps" and "/job:worker/task:1"; none: all. Its own task always matches */
   size_t num_device_filters;
   int64_t heartbeat_ns;        /* 0: 1 s */
-  int64_t dead_ns;             /* silence after which a peer counts as dead; 0: 5 s */
+  int64_t dead_ns;             /* silence after which a peer counts as dead, at least two heartbeats; 0: 5 s */
   const char *state_dir;       /* where the task keeps its variables, for itself alone; made where it is not there. NULL: nowhere; for a
                                   task of the job "ps" without a durability what DTG_STATE_DIR and DTG_DURABILITY of the environment
                                   say, as `dtg run --state` sets them */

@@ -625,7 +625,8 @@ impl Dataset {
 
     // ---- reading ----
 
-    /// The tensors of the next element; None at the end of the data. Errors: those of the source.
+    /// The tensors of the next element; None at the end of the data, and until [`Dataset::restart`], of which the log tells whoever asks
+    /// again, once. Errors: those of the source.
     pub fn next_element(&mut self) -> Result<Option<Vec<Tensor>>> {
         let mut tensors = vec![null_mut(); self.component_count()];
         let mut more = 0;
@@ -676,6 +677,7 @@ impl Dataset {
     /// Goes to a position of a data set with the same stages, seeds and sources: what comes next is what came next there. Errors:
     /// `InvalidArgument` (no such position; nothing has changed), `DataLoss` (there are fewer elements now).
     pub fn move_to(&mut self, position: &[i64]) -> Result<()> {
+        self.1 = false; // who iterates goes on there
         // SAFETY: an open data set, borrowed mutably; a slice with its length.
         unsafe { check(sys::dtg_dataset_move_to(self.raw(), position.as_ptr(), position.len())) }
     }

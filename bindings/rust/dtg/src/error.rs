@@ -205,7 +205,7 @@ impl Error {
 }
 
 /// A message of the library without the words of C. What stands between quotes is the program's own and stays.
-fn in_rust(message: &str) -> String {
+pub(crate) fn in_rust(message: &str) -> String {
     let ours = |part: &str| WORDS_OF_C.iter().fold(part.to_owned(), |text, (theirs, ours)| text.replace(theirs, ours));
     let parts: Vec<_> =
         message.split('"').enumerate().map(|(i, part)| if i % 2 == 0 { ours(part) } else { part.to_owned() }).collect();

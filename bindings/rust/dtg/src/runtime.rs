@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dtg_sys as sys;
 
-use crate::error::{Result, check, contained};
+use crate::error::{Result, check, contained, in_rust};
 use crate::handle::{Handle, nanoseconds, string};
 
 /// How much a line of the log matters.
@@ -99,7 +99,8 @@ impl RuntimeOptions {
     }
 
     /// Gives lines of the log (level, component, message) to a function instead of stderr. It is called on one thread of the
-    /// library, line after line, and may take its time. A panic in it is caught and goes no further.
+    /// library, line after line, may take its time, and may call the library, but not give up the last reference to the runtime. A panic in it
+    /// is caught and goes no further.
     pub fn log(mut self, level: LogLevel, sink: impl Fn(LogLevel, &str, &str) + Send + Sync + 'static) -> Self {
         self.raw.log_level = level.number();
         self.sink = Some(Box::new(sink));
@@ -142,7 +143,7 @@ unsafe extern "C" fn pass_on(user: *mut c_void, level: i32, component: *const c_
     let line = || {
         // SAFETY: `user` is the Sink of RuntimeOptions::create; the texts end with NUL and live for this call.
         let (sink, component, message) = unsafe { (&*user.cast::<Sink>(), CStr::from_ptr(component), CStr::from_ptr(message)) };
-        sink(LogLevel::of(level), &component.to_string_lossy(), &message.to_string_lossy());
+        sink(LogLevel::of(level), &component.to_string_lossy(), &in_rust(&message.to_string_lossy()));
     };
     contained(line);
 }

@@ -35,6 +35,7 @@ pub(crate) const WORDS_OF_C: &[(&str, &str)] = &[
     ("DTG_OPT_ADAM", "Adam"),
     ("dtg_tensor_create_strings", "Tensor::from_strings"),
     (" (dtg_dataset_schema)", " (Dataset::schema)"),
+    ("dtg_dataset_restart", "Dataset::restart"),
     ("dtg_dataset_npy", "Dataset::npy"),
     ("dtg_dataset_arrow", "Dataset::arrow"),
     ("dtg_model_load", "Model::load"),

@@ -2,7 +2,8 @@
 
 mod common;
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use common::{Folder, refused, world};
 use dtg::{
@@ -83,6 +84,39 @@ fn two_tasks_work_together_until_the_job_ends() {
     ps.join(None).unwrap();
     session.close(SOON).unwrap();
     worker.stop(SOON).unwrap();
+}
+
+/// Whoever says the longest time there is means for ever, and what is over before that ends at once.
+#[test]
+fn the_longest_times_are_taken() {
+    let _world = world();
+    let folder = Folder::new("longest");
+    let cluster = Cluster::parse(&format!("worker=unix:{}", folder.file("worker"))).unwrap();
+    let server = ServerOptions::new().heartbeat(Duration::MAX).dead(Duration::MAX).start(&cluster).unwrap();
+    let graph = Graph::new().unwrap();
+    let x = graph.placeholder("x", DType::F32, Some(&[])).unwrap();
+    let y = ops::square(&graph, x).build().unwrap();
+    let three = Tensor::scalar(3.0f32).unwrap();
+    let start = Instant::now();
+    for target in ["local", server.target()] {
+        let session = SessionOptions::new().timeout(Duration::MAX).connect_timeout(Duration::MAX).connect(target, &graph).unwrap();
+        let run = || session.run().feed(x, &three).fetch(y);
+        assert_eq!(run().call().unwrap().scalar::<f32>(0).unwrap(), 9.0);
+        assert_eq!(run().timeout(Duration::MAX).call().unwrap().scalar::<f32>(0).unwrap(), 9.0);
+        assert_eq!(run().timeout(Duration::MAX).start().unwrap().wait().unwrap().scalar::<f32>(0).unwrap(), 9.0);
+        session.close(Duration::MAX).unwrap();
+    }
+    assert!(SessionOptions::new().connect_timeout(Duration::MAX).cluster_status(server.target()).unwrap().contains("/job:worker"));
+    thread::scope(|scope| {
+        let joins = scope.spawn(|| server.join(Duration::MAX));
+        thread::sleep(Duration::from_millis(20));
+        assert!(!joins.is_finished());
+        server.stop(Duration::MAX).unwrap();
+        joins.join().unwrap().unwrap();
+    });
+    server.join(Duration::MAX).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    refused(ServerOptions::new().heartbeat(Duration::MAX).start(&cluster), ErrorKind::InvalidArgument, "less than two heartbeats");
 }
 
 /// A variable on a ps that runs count; steps that wait there for what never comes, before their update and after it.

@@ -288,6 +288,9 @@ fn sources_of_the_program() {
     let mut again = make();
     again.move_to(&data.place().unwrap()).unwrap();
     assert_eq!(again.next_element().unwrap().unwrap()[0].as_slice::<i64>().unwrap(), [13]);
+    assert_eq!(all(&mut again), []); // at its end
+    again.move_to(&data.place().unwrap()).unwrap();
+    assert_eq!(all(&mut again), [13], "what iterates goes on there");
     assert_eq!(data.cardinality(), Some(2));
     // SAFETY: there is no stream.
     refused(unsafe { Dataset::arrow(std::ptr::null_mut(), &Arrow::default()) }, ErrorKind::InvalidArgument, "stream");

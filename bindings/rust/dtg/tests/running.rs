@@ -2,14 +2,14 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{refused, world};
 use dtg::{
-    Cancellation, DType, ErrorKind, Graph, LogLevel, Model, Runtime, RuntimeOptions, Scope, Session, SessionOptions, Tensor, Value,
-    VariableSpec, ops,
+    Cancellation, DType, Dataset, ErrorKind, Graph, LogLevel, Model, Result, Runtime, RuntimeOptions, Scope, Session,
+    SessionOptions, Tensor, Value, VariableSpec, ops,
 };
 
 /// y = x², for any x.
@@ -204,6 +204,68 @@ fn a_log_sink_is_kept_and_freed_with_its_runtime() {
         "",
     );
     assert_eq!(Arc::strong_count(&held), 1, "the sink was not freed");
+}
+
+/// Three lines of a runtime's log, of data sets that are asked for more after their end; and then the runtime is gone.
+fn three_lines(runtime: Runtime) {
+    for _ in 0..3 {
+        let mut data = Dataset::range_in(&runtime, 0, 0, 1).unwrap();
+        assert!((0..2).all(|_| data.next_element().unwrap().is_none()));
+    }
+}
+
+#[test]
+fn a_log_sink_may_panic() {
+    let _world = world();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let kept = heard.clone();
+    let sink = move |_: LogLevel, component: &str, message: &str| {
+        kept.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{component}: {message}"));
+        panic!("a sink that fails");
+    };
+    three_lines(RuntimeOptions::new().log(LogLevel::Warn, sink).create().unwrap());
+    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(heard.len(), 3, "{heard:?}");
+    assert!(heard[0].starts_with("data: next element: the data set (range(0, 1, 0)) had come to its end"), "{heard:?}");
+    assert!(heard[0].ends_with("until Dataset::restart begins the next epoch"), "{heard:?}");
+}
+
+/// It runs a graph of its own, and asks the runtime whose line it hears.
+#[test]
+fn a_log_sink_may_call_the_library() {
+    let _world = world();
+    let (heard, mine) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(None::<Runtime>)));
+    let (kept, theirs) = (heard.clone(), mine.clone());
+    let sink = move |_: LogLevel, _: &str, message: &str| {
+        let runtime = theirs.lock().unwrap().clone().unwrap();
+        let answer = || -> Result<f32> {
+            assert!(runtime.metrics()?.contains("dtg_"));
+            let graph = Graph::new_in(&runtime)?;
+            let two = graph.scalar(2.0f32)?;
+            let four = ops::mul(&graph, two, two).build()?;
+            // A line from within a line: it comes after this one.
+            if !message.contains("range(0, 1, 1)") {
+                let mut data = Dataset::range_in(&runtime, 0, 1, 1)?;
+                while data.next_element()?.is_some() {}
+                assert!(data.next_element()?.is_none());
+            }
+            Session::connect("local", &graph)?.run().fetch(four).call()?.scalar(0)
+        };
+        let said = answer();
+        drop(runtime); // before it counts: the last reference is not the sink's to give up
+        kept.lock().unwrap().push(said);
+    };
+    let runtime = RuntimeOptions::new().compute_threads(2).log(LogLevel::Warn, sink).create().unwrap();
+    *mine.lock().unwrap() = Some(runtime.clone());
+    three_lines(runtime);
+    let late = Instant::now() + Duration::from_secs(20);
+    while heard.lock().unwrap().len() < 6 && Instant::now() < late {
+        thread::yield_now();
+    }
+    let all: Vec<_> = heard.lock().unwrap().drain(..).map(Result::unwrap).collect();
+    assert_eq!(all, [4.0; 6]);
+    let last = mine.lock().unwrap().take();
+    drop(last);
 }
 
 #[test]

@@ -29,13 +29,9 @@ class FirstHour {
         session.run(model.init());
         for (int epoch = 1; epoch <= 5; epoch++) {
           float now = 0;
-          for (;;) {
-            try (Results batch = train.next()) {
-              if (batch == null) break;
-              now = session.run().feed(x, batch.get(0)).feed(y, batch.get(1)).fetch(loss).targets(training.train()).callFloat();
-            }
+          for (Results batch : train) {
+            now = session.run().feed(x, batch.get(0)).feed(y, batch.get(1)).fetch(loss).targets(training.train()).callFloat();
           }
-          train.restart();
           System.out.printf(Locale.ROOT, "epoch %d: loss %.4f%n", epoch, now);
         }
 

@@ -24,11 +24,8 @@ class Recipes {
       try (Session session = Session.connect("local", graph)) {
         session.run(model.init());
         float last = 0;
-        for (;;) {
-          try (Results batch = data.next()) {
-            if (batch == null) break;
-            last = session.run().feed(x, batch.get(0)).feed(y, batch.get(1)).fetch(loss).targets(training.train()).callFloat();
-          }
+        for (Results batch : data) {
+          last = session.run().feed(x, batch.get(0)).feed(y, batch.get(1)).fetch(loss).targets(training.train()).callFloat();
         }
         return last;
       }

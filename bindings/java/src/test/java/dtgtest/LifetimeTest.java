@@ -68,6 +68,27 @@ class LifetimeTest {
     }
   }
 
+  /** A tensor that was made for a constant alone is the graph's; nobody is told of it (here the next object would throw), and nothing stays. */
+  @Test
+  void theTensorOfALiteralNeedsNoClose() throws Exception {
+    try (Graph graph = new Graph(); Session session = Session.connect("local", graph)) {
+      long live = Dtg.liveHandles();
+      Value three = graph.constant(Tensor.scalar(3f));
+      Value rows = graph.op("Const").attr("value", Tensor.of(new long[] {1, 2}, 1, 2)).attr("dtype", DType.I64).add();
+      assertEquals(live + 2, Dtg.liveHandles());
+      World.assertLiving(live);
+      try (Tensor next = Tensor.scalar(1f); Results out = session.run().fetch(three).fetch(rows).call()) {
+        assertFalse(next.isClosed());
+        assertEquals(3f, out.get(0).getFloat(0));
+        assertEquals(2, out.get(1).getLong(1));
+      }
+      Tensor kept = Tensor.scalar(4f);
+      graph.constant(kept);
+      assertEquals(4f, kept.getFloat(0)); // it stays the caller's
+      kept.close();
+    }
+  }
+
   /** A loop that closes what it makes leaves nothing behind in the lifetime around it. */
   @Test
   void whatIsClosedBeforeIsForgotten() throws Exception {

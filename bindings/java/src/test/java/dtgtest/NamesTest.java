@@ -9,6 +9,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.*;
+import java.lang.reflect.Executable;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.Parameter;
 import java.nio.file.*;
 import java.util.*;
 import java.util.concurrent.*;
@@ -32,7 +35,7 @@ class NamesTest {
     try (DirectoryStream<Path> files = Files.newDirectoryStream(classes().resolve("org/dtg"), "*.class")) {
       for (Path file : files) {
         String name = file.getFileName().toString().replace(".class", "");
-        if (name.contains("$") || name.contains("-") || !java.lang.reflect.Modifier.isPublic(Class.forName("org.dtg." + name).getModifiers())) continue;
+        if (name.contains("$") || name.contains("-") || !Modifier.isPublic(Class.forName("org.dtg." + name).getModifiers())) continue;
         names.add(name);
       }
     }
@@ -77,6 +80,50 @@ class NamesTest {
         assertEquals("[float64[] [2.5]]", out.toString());
       }
     }
+  }
+
+  private static final java.util.regex.Pattern PATHS = java.util.regex.Pattern.compile("(?i)(path|file|dir|directory|folder)s?$");
+
+  /** Whether a parameter names a file or a folder, by a text. */
+  private static boolean namesFile(Parameter parameter) {
+    String type = parameter.getParameterizedType().getTypeName();
+    boolean text = Set.of("java.lang.String", "java.lang.String[]", "java.util.List<java.lang.String>").contains(type);
+    return text && PATHS.matcher(parameter.getName()).find();
+  }
+
+  /** The types of its parameters, but for those that name files. */
+  private static List<Class<?>> besides(Executable what, Predicate<Parameter> files) {
+    return Arrays.stream(what.getParameters()).filter(files.negate()).<Class<?>>map(Parameter::getType).toList();
+  }
+
+  private static boolean isPath(Parameter parameter) {
+    return parameter.getType() == Path.class || parameter.getType() == Path[].class;
+  }
+
+  /** Every public method and constructor that takes the name of a file as text has a twin that takes a Path. */
+  @Test
+  void textsOfPathsHaveTwins() throws Exception {
+    List<String> without = new ArrayList<>();
+    int found = 0;
+    for (String name : names()) {
+      Class<?> type = Class.forName("org.dtg." + name);
+      if (type.isRecord()) continue; // what it tells
+      List<Executable> all = new ArrayList<>(List.of(type.getConstructors()));
+      for (Executable method : type.getDeclaredMethods()) {
+        if (Modifier.isPublic(method.getModifiers())) all.add(method);
+      }
+      for (Executable what : all) {
+        if (Arrays.stream(what.getParameters()).noneMatch(NamesTest::namesFile)) continue;
+        assertTrue(what.getParameters()[0].isNamePresent(), "compiled without -parameters");
+        found++;
+        List<Class<?>> rest = besides(what, NamesTest::namesFile);
+        boolean twin = all.stream().anyMatch(other -> other.getName().equals(what.getName()) && Arrays.stream(other.getParameters()).anyMatch(NamesTest::isPath)
+            && besides(other, NamesTest::isPath).equals(rest));
+        if (!twin) without.add(what.toString());
+      }
+    }
+    assertEquals(List.of(), without);
+    assertTrue(found > 25, found + " were found");
   }
 
   /** Wherever a file is named, a Path does. */

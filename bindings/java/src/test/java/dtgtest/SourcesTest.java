@@ -32,10 +32,13 @@ class SourcesTest {
     ByteBuffer array = ByteBuffer.allocate(10 + head.length + 24).order(ByteOrder.LITTLE_ENDIAN);
     array.put((byte) 0x93).put("NUMPY".getBytes(StandardCharsets.US_ASCII)).put((byte) 1).put((byte) 0).putShort((short) head.length);
     array.put(head).putLong(5).putLong(6).putLong(7);
-    String path = Files.write(folder.resolve("a.npy"), array.array()).toString();
-    try (Dataset rows = Dataset.npy(path).batch(3, true); Results all = rows.next()) {
-      assertArrayEquals(new long[] {5, 6, 7}, all.get(0).toLongs());
+    Path path = Files.write(folder.resolve("a.npy"), array.array());
+    for (boolean text : new boolean[] {true, false}) {
+      try (Dataset rows = (text ? Dataset.npy(path.toString(), path.toString()) : Dataset.npy(path, path)).batch(3, true); Results all = rows.next()) {
+        assertArrayEquals(new long[] {5, 6, 7}, all.get(1).toLongs());
+      }
     }
+    World.fails(DtgException.DataLoss.class, () -> Dataset.npz(path.toString(), "a"), "zip");
     World.fails(DtgException.DataLoss.class, () -> Dataset.npz(path, "a"), "zip");
   }
 
@@ -44,7 +47,8 @@ class SourcesTest {
     Path lines = Files.writeString(folder.resolve("a.jsonl"), "{\"a\": 4, \"b\": \"x\"}\n{\"a\": {}}\n{\"a\": 5, \"b\": \"w\"}\n");
     World.fails(DtgException.DataLoss.class, () -> Dataset.jsonLines(lines.toString(), null), "line 2");
     JsonLinesOptions options = new JsonLinesOptions().columns("b", "a").skipBadRows(true).missing(CsvOptions.Missing.KEPT);
-    try (Dataset rows = Dataset.jsonLines(lines.toString(), options).batch(2, true); Results all = rows.next()) {
+    World.fails(DtgException.DataLoss.class, () -> Dataset.jsonLines(lines, null), "line 2");
+    try (Dataset rows = Dataset.jsonLines(lines, options).batch(2, true); Results all = rows.next()) {
       assertArrayEquals(new long[] {1, 0}, all.get(0).toLongs());
       assertEquals(1, rows.badRows());
       assertTrue(rows.whyBad().contains("line 2"), rows.whyBad());
@@ -98,8 +102,8 @@ class SourcesTest {
       assertArrayEquals(new float[] {0.5f, 2}, one.get(1).toFloats());
       assertArrayEquals(new float[] {7.5f, 7.5f}, one.get(2).toFloats());
     }
-    String torn = Files.write(folder.resolve("b"), Arrays.copyOf(bytes, 40)).toString();
-    try (Dataset rows = Dataset.tfrecord(List.of(torn), features)) {
+    Path[] torn = {Files.write(folder.resolve("b"), Arrays.copyOf(bytes, 40))};
+    try (Dataset rows = Dataset.tfrecord(torn, features)) {
       World.fails(DtgException.DataLoss.class, rows::next, "byte 40");
     }
   }

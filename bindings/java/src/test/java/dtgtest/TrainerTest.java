@@ -176,7 +176,7 @@ class TrainerTest {
 
   /** What the trainer predicts comes from a file too, on many threads. */
   private static void serves(Lab lab, Path path) throws Exception {
-    lab.trainer.export(path + ".again");
+    lab.trainer.export(Path.of(path + ".again"));
     assertArrayEquals(Files.readAllBytes(path), Files.readAllBytes(Path.of(path + ".again")));
     try (Results wanted = lab.trainer.predict(lab.test); Dataset one = rows(2, false); Results batch = one.next();
         Model.Loaded loaded = Model.load(path)) {

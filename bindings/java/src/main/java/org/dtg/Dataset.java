@@ -2,9 +2,12 @@
 
 package org.dtg;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Iterator;
 import java.util.List;
+import java.util.NoSuchElementException;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.LongFunction;
 import java.util.function.LongUnaryOperator;
 import java.util.stream.Stream;
@@ -15,19 +18,40 @@ import java.util.stream.Stream;
  *
  * <pre>{@code
  * try (Dataset data = Dataset.csv("digits.csv.gz", new CsvOptions().label("c64")).scale(0, 16).shuffle(0, 1).batch(64, true)) {
- *   for (;;) {
- *     try (Results batch = data.next()) {
- *       if (batch == null) break;
- *       ...
- *     }
+ *   for (int epoch = 0; epoch < 10; epoch++) {
+ *     for (Results batch : data) session.run().feed(x, batch.get(0)).feed(y, batch.get(1)).targets(train).call().close();
  *   }
- *   data.restart();
  * }
  * }</pre>
+ *
+ * <p>A loop over it is an epoch, from its start, and closes each element when it goes on; {@link #next} gives one element, which is the
+ * caller's to close, and begins nothing anew.
  */
-public final class Dataset extends Handle {
+public final class Dataset extends Handle implements Iterable<Results> {
+  private boolean begun; // an element was handed out, or the end told, since the epoch began
+  private final AtomicReference<Results> lent = new AtomicReference<>(); // what a loop has now
+
   private Dataset(long address) {
     super(Kind.DATASET, address);
+  }
+
+  /** For a trainer, which begins it where it wants to; a loop over it afterwards begins anew. */
+  void lend() {
+    begun = true;
+  }
+
+  /** Gives the data set up, and the element that a loop was left with. Tensors that {@link #next} handed out stay valid. */
+  @Override
+  public void close() {
+    super.close();
+    pass(null);
+  }
+
+  /** The element before is closed, the next one is the loop's. */
+  private Results pass(Results next) {
+    Results before = lent.getAndSet(next);
+    if (before != null) before.close();
+    return next;
   }
 
   /** A source; an error of it names the line of the program. */
@@ -99,8 +123,25 @@ public final class Dataset extends Handle {
    * @param more others
    * @return the data set
    */
-  public static Dataset idx(java.nio.file.Path first, java.nio.file.Path... more) {
-    return idx(Stream.concat(Stream.of(given(first, "first")), all(more, "more").stream()).map(java.nio.file.Path::toString).toArray(String[]::new));
+  public static Dataset idx(Path first, Path... more) {
+    return idx(null, first, more);
+  }
+
+  /**
+   * As {@link #idx(DtgRuntime, String...)}.
+   *
+   * @param runtime null: the default one
+   * @param first a file
+   * @param more others
+   * @return the data set
+   */
+  public static Dataset idx(DtgRuntime runtime, Path first, Path... more) {
+    return idx(runtime, texts(first, more));
+  }
+
+  /** Those of one or more files. */
+  private static String[] texts(Path first, Path... more) {
+    return Stream.concat(Stream.of(given(first, "first")), all(more, "more").stream()).map(Path::toString).toArray(String[]::new);
   }
 
   /**
@@ -110,12 +151,12 @@ public final class Dataset extends Handle {
    * @param options how it is read; null: all found out
    * @return the data set
    */
-  public static Dataset csv(java.nio.file.Path path, CsvOptions options) {
+  public static Dataset csv(Path path, CsvOptions options) {
     return csv(Native.path(path, "path"), options);
   }
 
   /**
-   * As {@link #csv(java.nio.file.Path, CsvOptions)}.
+   * As {@link #csv(Path, CsvOptions)}.
    *
    * @param path the file
    * @param options how; null: all found out
@@ -133,7 +174,7 @@ public final class Dataset extends Handle {
    * @param options how it is read; null: all found out
    * @return the data set
    */
-  public static Dataset csv(DtgRuntime runtime, java.nio.file.Path path, CsvOptions options) {
+  public static Dataset csv(DtgRuntime runtime, Path path, CsvOptions options) {
     return csv(runtime, Native.path(path, "path"), options);
   }
 
@@ -174,6 +215,29 @@ public final class Dataset extends Handle {
   }
 
   /**
+   * As {@link #npy(String...)}.
+   *
+   * @param first a file
+   * @param more others
+   * @return the data set
+   */
+  public static Dataset npy(Path first, Path... more) {
+    return npy(null, first, more);
+  }
+
+  /**
+   * As {@link #npy(DtgRuntime, String...)}.
+   *
+   * @param runtime null: the default one
+   * @param first a file
+   * @param more others
+   * @return the data set
+   */
+  public static Dataset npy(DtgRuntime runtime, Path first, Path... more) {
+    return npy(runtime, texts(first, more));
+  }
+
+  /**
    * Arrays of a .npz file.
    *
    * @param path the file
@@ -194,6 +258,29 @@ public final class Dataset extends Handle {
    */
   public static Dataset npz(DtgRuntime runtime, String path, String... names) {
     return source(runtime, it -> Native.datasetNpz(it, new Packet().text(path).plain(all(names, "names")).bytes()));
+  }
+
+  /**
+   * As {@link #npz(String, String...)}.
+   *
+   * @param path the file
+   * @param names one per component; none: all there are
+   * @return the data set
+   */
+  public static Dataset npz(Path path, String... names) {
+    return npz(null, path, names);
+  }
+
+  /**
+   * As {@link #npz(DtgRuntime, String, String...)}.
+   *
+   * @param runtime null: the default one
+   * @param path the file
+   * @param names one per component; none: all there are
+   * @return the data set
+   */
+  public static Dataset npz(DtgRuntime runtime, Path path, String... names) {
+    return npz(runtime, Native.path(path, "path"), names);
   }
 
   /**
@@ -221,6 +308,29 @@ public final class Dataset extends Handle {
   }
 
   /**
+   * As {@link #tfrecord(List, Feature...)}.
+   *
+   * @param paths the files, read one after the other
+   * @param features one per component
+   * @return the data set
+   */
+  public static Dataset tfrecord(Path[] paths, Feature... features) {
+    return tfrecord(null, paths, features);
+  }
+
+  /**
+   * As {@link #tfrecord(DtgRuntime, List, Feature...)}.
+   *
+   * @param runtime null: the default one
+   * @param paths the files, read one after the other
+   * @param features one per component
+   * @return the data set
+   */
+  public static Dataset tfrecord(DtgRuntime runtime, Path[] paths, Feature... features) {
+    return tfrecord(runtime, all(paths, "paths").stream().map(Path::toString).toList(), features);
+  }
+
+  /**
    * The rows of a file of JSON lines, one object per line, plain or gzip.
    *
    * @param path the file
@@ -229,6 +339,29 @@ public final class Dataset extends Handle {
    */
   public static Dataset jsonLines(String path, JsonLinesOptions options) {
     return jsonLines(null, path, options);
+  }
+
+  /**
+   * As {@link #jsonLines(String, JsonLinesOptions)}.
+   *
+   * @param path the file
+   * @param options how it is read; null: all found out
+   * @return the data set
+   */
+  public static Dataset jsonLines(Path path, JsonLinesOptions options) {
+    return jsonLines(null, path, options);
+  }
+
+  /**
+   * As {@link #jsonLines(DtgRuntime, String, JsonLinesOptions)}.
+   *
+   * @param runtime null: the default one
+   * @param path the file
+   * @param options how it is read; null: all found out
+   * @return the data set
+   */
+  public static Dataset jsonLines(DtgRuntime runtime, Path path, JsonLinesOptions options) {
+    return jsonLines(runtime, Native.path(path, "path"), options);
   }
 
   /**
@@ -744,6 +877,7 @@ public final class Dataset extends Handle {
    * @return this
    */
   public Dataset restart() {
+    begun = false;
     return transform(11, 0, 0, 0);
   }
 
@@ -764,12 +898,55 @@ public final class Dataset extends Handle {
   }
 
   /**
+   * An epoch, from its start: where one was begun, by this, by {@link #next} or by a fit, it is given up and the next one begins; after
+   * {@link #moveTo} it goes on from there. Each element is closed when the next one is asked for, at the latest with the data set; where a run
+   * that was started with it goes on, that is fine, as runs hold what they are fed. What is thrown is what {@link #next} throws.
+   *
+   * <pre>{@code
+   * for (Results batch : data) {
+   *   last = session.run().feed(x, batch.get(0)).feed(y, batch.get(1)).fetch(loss).targets(train).callFloat();
+   * }
+   * }</pre>
+   *
+   * @return its elements, one by one; one loop at a time
+   */
+  @Override
+  public Iterator<Results> iterator() {
+    pass(null);
+    if (begun) restart();
+    return new Iterator<>() {
+      private Results ready;
+      private boolean over;
+
+      @Override
+      public boolean hasNext() {
+        if (ready == null && !over) {
+          pass(null);
+          ready = pass(Dataset.this.next());
+          over = ready == null;
+        }
+        return ready != null;
+      }
+
+      @Override
+      public Results next() {
+        if (!hasNext()) throw new NoSuchElementException("the epoch is over; a new loop over the data set begins the next one");
+        Results out = ready;
+        ready = null;
+        return out;
+      }
+    };
+  }
+
+  /**
    * The next element.
    *
-   * @return its components, to be closed; null at the end of the data
+   * @return its components, to be closed; null at the end of the data, and until {@link #restart}, of which the log tells whoever asks
+   *     again, once
    */
   public Results next() {
     long mine = hold();
+    begun = true;
     try {
       long[] handles = Native.datasetNext(mine);
       return handles == null ? null : Results.owning(handles);
@@ -802,6 +979,7 @@ public final class Dataset extends Handle {
   public Dataset moveTo(long... position) {
     return build(mine -> {
       Native.datasetMoveTo(mine, position);
+      begun = false;
       return this;
     });
   }

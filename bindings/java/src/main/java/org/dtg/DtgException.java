@@ -111,7 +111,7 @@ public class DtgException extends RuntimeException {
   }
 
   /** A message of the library without the words of C. What stands between quotes is the program's own and stays. */
-  private static String inJava(String message) {
+  static String inJava(String message) {
     String[] parts = message.split("\"", -1);
     for (int i = 0; i < parts.length; i += 2) {
       for (int k = 0; k < Words.OF_C.length; k += 2) parts[i] = parts[i].replace(Words.OF_C[k], Words.OF_C[k + 1]);

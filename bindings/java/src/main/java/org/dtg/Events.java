@@ -100,7 +100,7 @@ final class Events implements Runnable {
     if (sink == null) return;
     try {
       if (numbers[3] > 0) sink.log(LogLevel.WARN, "java", numbers[3] + " lines of the log were lost: the sink is too slow");
-      sink.log(LogLevel.values()[(int) numbers[2]], Native.text(texts[0]), Native.text(texts[1]));
+      sink.log(LogLevel.values()[(int) numbers[2]], Native.text(texts[0]), DtgException.inJava(Native.text(texts[1])));
     } catch (Throwable e) { // a sink's own fault, an Error too, must not end the others' log and the books of borrowed buffers
       System.getLogger("org.dtg").log(System.Logger.Level.WARNING, "a log sink threw", e);
     }

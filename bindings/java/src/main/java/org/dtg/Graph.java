@@ -47,7 +47,8 @@ public final class Graph extends Ops {
   // ---- common nodes ----
 
   /**
-   * A constant; the tensor is shared and may be closed afterwards.
+   * A constant; the tensor is shared and may be closed afterwards. One that was made for it alone, {@code constant(Tensor.scalar(3f))}, need
+   * not be.
    *
    * @param tensor its value
    * @return the value

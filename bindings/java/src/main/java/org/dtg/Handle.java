@@ -57,7 +57,7 @@ public abstract class Handle implements AutoCloseable {
     final long address;
     final Object site;
     volatile int state; // two for each use under way, one more once closed
-    volatile boolean explicit;
+    volatile boolean explicit; // nobody need be told that it was left
 
     Owned(Kind kind, long address, Object site) {
       this.kind = kind;
@@ -182,6 +182,11 @@ public abstract class Handle implements AutoCloseable {
 
   static void drop(Handle[] handles) {
     for (Handle handle : handles) drop(handle);
+  }
+
+  /** What it holds is held by another object too: where nobody closes this, no memory is lost, and the Cleaner takes it without a word. */
+  final void mayBeForgotten() {
+    owned.explicit = true;
   }
 
   /** For what is known without a crossing. */

@@ -200,7 +200,7 @@ public final class OpSpec {
    * A tensor, which is shared, not copied.
    *
    * @param key its name
-   * @param value its value; must stay open until {@link #add}
+   * @param value its value; must stay open until {@link #add}, and need not be closed after it: the graph has what it holds
    * @return this
    */
   public OpSpec attr(String key, Tensor value) {
@@ -344,7 +344,11 @@ public final class OpSpec {
     try {
       long it = graph.hold();
       try {
-        return Arrays.stream(Native.graphAddOp(it, packet)).mapToObj(id -> new Value(graph, id)).toList();
+        List<Value> outputs = Arrays.stream(Native.graphAddOp(it, packet)).mapToObj(id -> new Value(graph, id)).toList();
+        for (Handle each : held) {
+          if (each instanceof Tensor) each.mayBeForgotten();
+        }
+        return outputs;
       } catch (DtgException e) {
         throw e.at(location);
       } finally {

@@ -17,18 +17,27 @@ public final class Results implements AutoCloseable, Iterable<Tensor> {
   }
 
   static Results owning(long[] handles) {
-    return new Results(Arrays.stream(handles).mapToObj(Tensor::new).toArray(Tensor[]::new), new boolean[handles.length]);
+    return of(new Tensor[handles.length], handles, 0);
   }
 
   /** Where `into` has a tensor it is the result, elsewhere the handle in its place is. */
   static Results of(Tensor[] into, long[] handles, int at) {
-    Tensor[] out = into.clone();
-    boolean[] given = new boolean[out.length];
-    for (int i = 0; i < out.length; i++) {
-      given[i] = out[i] != null;
-      if (!given[i]) out[i] = new Tensor(handles[at + i]);
+    boolean[] given = new boolean[into.length];
+    for (int i = 0; i < given.length; i++) given[i] = into[i] != null;
+    Results out = new Results(into.clone(), given);
+    int next = 0;
+    try {
+      for (; next < given.length; next++) {
+        if (!given[next]) out.tensors[next] = new Tensor(handles[at + next]);
+      }
+      return out;
+    } catch (Throwable e) { // such as of a leak that org.dtg.leak=fail tells now; that tensor itself is released
+      for (int i = 0; i < given.length; i++) {
+        if (!given[i] && i < next) out.tensors[i].close();
+        if (!given[i] && i > next) Native.release(Handle.Kind.TENSOR.ordinal(), handles[at + i]);
+      }
+      throw e;
     }
-    return new Results(out, given);
   }
 
   /** The results of a run that has ended well. */

@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongFunction;
 
 /** What a run feeds, fetches and runs; {@link #call} waits for its end, {@link #start} does not. */
 public final class Run {
@@ -247,9 +248,15 @@ public final class Run {
   }
 
   private CompletableFuture<Results> startLong() {
+    int count = fetches.size();
+    return startLong(run -> Results.taken(run, count));
+  }
+
+  /** `collect` takes the results of the run, by its address, when it has ended well. */
+  CompletableFuture<Results> startLong(LongFunction<Results> collect) {
     Tensor[] in = fed.toArray(Tensor[]::new);
     int count = fetches.size();
-    RunFuture<Results> out = new RunFuture<>(run -> Results.taken(run, count));
+    RunFuture<Results> out = new RunFuture<>(collect);
     CompletionQueue.start(out, (queue, tag) -> {
       long mine = session.holdForRun();
       try {

@@ -11,7 +11,7 @@ import java.util.concurrent.CompletableFuture;
  * Runs a graph. Any number of runs may be under way at once, from any threads.
  *
  * <pre>{@code
- * try (Session session = Session.connect("local", graph); Results out = session.run().feed(x, batch).fetch(loss).target(train).call()) {
+ * try (Session session = Session.connect("local", graph); Results out = session.run().feed(x, batch).fetch(loss).targets(train).call()) {
  *   System.out.println(out.get(0).getFloat(0));
  * }
  * }</pre>

@@ -152,6 +152,8 @@ public final class Trainer extends Handle {
     Handle[] handles = {this, given(data, "data"), options.validation, options.cancellation};
     long[] held = hold(handles);
     try {
+      data.lend();
+      if (options.validation != null) options.validation.lend();
       Native.trainerBegin(held[0], held[1], held[2], held[3], packet);
     } finally {
       drop(handles);
@@ -186,6 +188,15 @@ public final class Trainer extends Handle {
    * @param path the file
    * @throws DtgException.FailedPrecondition for a trainer without outputs
    * @throws DtgException.Unimplemented for variables with copies on several devices
+   */
+  public void export(java.nio.file.Path path) {
+    export(Native.path(path, "path"));
+  }
+
+  /**
+   * As {@link #export(java.nio.file.Path)}.
+   *
+   * @param path the file
    */
   public void export(String path) {
     byte[] to = Native.utf8(given(path, "path"));
@@ -312,6 +323,7 @@ public final class Trainer extends Handle {
     Handle[] handles = {this, given(data, "data"), cancellation};
     long[] held = hold(handles);
     try {
+      data.lend();
       return FitEvent.of(Native.trainerEvaluate(held[0], held[1], steps, held[2])).values();
     } finally {
       drop(handles);
@@ -340,6 +352,7 @@ public final class Trainer extends Handle {
     Handle[] handles = {this, given(data, "data"), cancellation};
     long[] held = hold(handles);
     try {
+      data.lend();
       return Results.owning(Native.trainerPredict(held[0], held[1], held[2], outputs));
     } finally {
       drop(handles);

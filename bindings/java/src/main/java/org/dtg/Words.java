@@ -40,6 +40,7 @@ final class Words {
     "DTG_OPT_ADAM", "ADAM",
     "dtg_tensor_create_strings", "Tensor.of(String...)",
     " (dtg_dataset_schema)", " (Dataset.schema)",
+    "dtg_dataset_restart", "Dataset.restart",
     "dtg_dataset_npy", "Dataset.npy",
     "dtg_dataset_arrow", "Dataset.arrow",
     "dtg_model_load", "Model.load",
