@@ -126,6 +126,12 @@ class Answers(unittest.TestCase):
         wrong = dtg("ops", "MatMull")
         self.assertEqual(wrong.returncode, 1)
         self.assertIn("did you mean MatMul?", wrong.stderr)
+        # What is TensorFlow's is no slip.
+        wrong = dtg("ops", "TileGrad")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn('TensorFlow\'s op "TileGrad" is not in this library', wrong.stderr)
+        self.assertNotIn("did you mean", wrong.stderr)
+        self.assertEqual(json.loads(dtg("ops", "TileGrad", "--json").stderr)["error"]["code"], "UNIMPLEMENTED")
 
     def test_graph(self):
         path = str(pathlib.Path(__file__).resolve().parents[2] / "fuzz" / "corpus" / "graph" / "sum")
