@@ -15,7 +15,7 @@ if(DTG_CLI)
   install(TARGETS dtg_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
 endif()
 # The pages and programs of the first hour, and what they learn from: they compile where they lie, against what is installed.
-install(FILES "${PROJECT_SOURCE_DIR}/capi/FIRST_HOUR.md" "${PROJECT_SOURCE_DIR}/capi/RECIPES.md" "${PROJECT_SOURCE_DIR}/capi/ELASTIC.md" "${PROJECT_SOURCE_DIR}/capi/PREDICT.md" "${PROJECT_SOURCE_DIR}/capi/WHEN_SOMETHING_DIES.md"
+install(FILES "${PROJECT_SOURCE_DIR}/capi/FIRST_HOUR.md" "${PROJECT_SOURCE_DIR}/capi/RECIPES.md" "${PROJECT_SOURCE_DIR}/capi/ELASTIC.md" "${PROJECT_SOURCE_DIR}/capi/PREDICT.md" "${PROJECT_SOURCE_DIR}/capi/WHEN_SOMETHING_DIES.md" "${PROJECT_SOURCE_DIR}/capi/TWO_MACHINES.md"
   "${PROJECT_SOURCE_DIR}/README.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/capi/examples/" DESTINATION "${CMAKE_INSTALL_DATADIR}/dtg/examples" COMPONENT development
   FILES_MATCHING PATTERN "*.c" PATTERN "*.h")

@@ -49,6 +49,16 @@ int list(const json& table) {
   return print(text) ? kOk : kFailed;
 }
 
+// What the library says to whoever builds with an op that is not there: some are TensorFlow's.
+dtg_error* refusal_of(const std::string& name) {
+  dtg_graph* graph = nullptr;
+  if (dtg_error* const error = dtg_graph_create(nullptr, &graph)) return error;
+  const Owned<dtg_graph> owned(graph);
+  dtg_op_spec spec = DTG_OP_SPEC_INIT;
+  spec.type = name.c_str();
+  return dtg_graph_add_op(graph, &spec, nullptr, 0);
+}
+
 int one(const json& table, const std::string& name, bool as_json) {
   std::vector<std::string> names;
   for (const json& op : table) {
@@ -57,6 +67,9 @@ int one(const json& table, const std::string& name, bool as_json) {
     if (as_json) return print(lines(op) + "\n") ? kOk : kFailed;
     return describe(op), kOk;
   }
+  dtg_error* const refused = refusal_of(name);
+  if (dtg_error_code(refused) == DTG_UNIMPLEMENTED) return report(refused, as_json);
+  dtg_error_release(refused);
   const std::string near = closest(name, names);
   complain("there is no op \"" + name + "\"" + (near.empty() ? "" : "; did you mean " + near + "?") + "\n  all ops: dtg ops");
   return kFailed;

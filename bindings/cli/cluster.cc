@@ -93,7 +93,7 @@ bool read_server(int argc, char** argv, Place* place, int* code) {
   arguments.flag("--tf-config", &place->tf_config, "cluster, job and task from the environment variable TF_CONFIG");
   arguments.text("--job", "J", &place->job, "which job this is a task of");
   arguments.number("--task", "N", 0, INT32_MAX, &place->task, "which task; default 0");
-  arguments.text("--key-file", "FILE", &place->key_file, "the job key, for TCP beyond this machine: see dtg keygen");
+  arguments.text("--key-file", "FILE", &place->key_file, "the job key, for TCP beyond this machine: see dtg keygen; default $DTG_KEY_FILE");
   arguments.flag("--clear-frames", &place->clear_frames, "TCP without encryption after the authenticated handshake; every task must ask");
   arguments.flag("--no-shared-memory", &place->no_shared_memory,
                  "large values go through the socket also to processes of this host and user");
@@ -219,7 +219,7 @@ int status(int argc, char** argv) {
   Arguments arguments("status", "status TARGET [OPTIONS]",
                       "What each task of a running cluster is doing: variables, and the sessions that use it, with how they are secured.");
   arguments.position("TARGET", true, &target, "any task of the cluster: unix:PATH or HOST:PORT");
-  arguments.text("--key-file", "FILE", &key_file, "the job key, where the cluster has one");
+  arguments.text("--key-file", "FILE", &key_file, "the job key, where the cluster has one; default $DTG_KEY_FILE");
   arguments.flag("--clear-frames", &clear_frames, "the cluster sends its frames in the clear");
   arguments.number("--timeout", "SECONDS", 1, 3600, &seconds, "how long to look for the tasks; default 10");
   arguments.flag("--json", &as_json, "as JSON");

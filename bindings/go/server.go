@@ -31,7 +31,7 @@ type ServerOptions struct {
 	CPUDevices     int    // virtual CPU devices of the task; 0: 1
 	EmuDevices     int    // emulated accelerators of the task, for tests, "/device:EMU:0" and up; not with a StateDir
 	EmuMemoryBytes int64  // what each of them has of its own; 0: 256 MiB
-	KeyFile        string // the job key, needed for TCP. "": on loopback a key of the user's own is made and found by itself
+	KeyFile        string // the job key, needed for TCP. "": that of DTG_KEY_FILE; without it, on loopback, one of the user's own
 	Security       Security
 	DeviceFilters  []string      // sessions of this server see only tasks that match one of these; none: all
 	Heartbeat      time.Duration // 0: 1 s

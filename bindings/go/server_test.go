@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -291,6 +292,49 @@ func TestKeys(t *testing.T) {
 	taken := closing(t, get(dtg.ParseCluster("worker="+server.Target()))(t))
 	_, err = dtg.StartServer(taken)
 	refused(t, err, dtg.AlreadyExists)
+}
+
+// useTheKeyOfTheEnvironment is a session and a server that were told no key: they take the one that the environment names.
+func useTheKeyOfTheEnvironment(t *testing.T, target string) {
+	g := graph(t)
+	two := g.ConstF32(2)
+	s := closing(t, get(dtg.Connect(background, target, g))(t))
+	var value float32
+	want(t, s.Run(background, dtg.Fetch(two, &value)))
+	if value != 2 {
+		t.Error(value)
+	}
+	// An address that others can reach asks for a key.
+	open := closing(t, get(dtg.ParseCluster("worker=0.0.0.0:0"))(t))
+	closing(t, get(dtg.StartServer(open))(t))
+}
+
+func TestTheKeyOfTheEnvironment(t *testing.T) {
+	leaves(t)
+	if target := os.Getenv("DTG_TEST_TARGET"); target != "" {
+		useTheKeyOfTheEnvironment(t, target)
+		return
+	}
+	folder := t.TempDir()
+	right, wrong := filepath.Join(folder, "right"), filepath.Join(folder, "wrong")
+	want(t, dtg.Keygen(right))
+	want(t, dtg.Keygen(wrong))
+	cluster := closing(t, get(dtg.ParseCluster("worker=127.0.0.1:0"))(t))
+	server := closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{KeyFile: right}))(t))
+	with := func(key string) (string, error) {
+		child := exec.Command(os.Args[0], "-test.run=^TestTheKeyOfTheEnvironment$")
+		child.Env = append(os.Environ(), "DTG_KEY_FILE="+key, "DTG_TEST_TARGET="+server.Target())
+		said, err := child.CombinedOutput()
+		return string(said), err
+	}
+	if said, err := with(right); err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
+	for key, word := range map[string]string{wrong: "the same job key", filepath.Join(folder, "none"): "none"} {
+		if said, err := with(key); err == nil || !strings.Contains(said, word) {
+			t.Errorf("%v: %s", err, said)
+		}
+	}
 }
 
 // Nobody else comes: whoever waits stops when its context is cancelled, not at the deadline.

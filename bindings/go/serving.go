@@ -177,7 +177,8 @@ func (g *Graph) ImportModel(seed uint64) *Model {
 // RestoreOptions are what of a file goes where.
 type RestoreOptions struct {
 	// What variables of the model are called in the file. Two names that end with "/" stand for all that begin so:
-	// {"encoder/": "bert/encoder/"}; the longest rule counts.
+	// {"encoder/": "bert/encoder/"}; "" beside such a one is the root, all names: {"": "bert/"} or {"bert/": ""}. A whole name
+	// counts before the longest beginning.
 	Names   map[string]string
 	Partial bool // what fits is taken; otherwise a variable that finds nothing of its type and shape is an error, and nothing is assigned
 }

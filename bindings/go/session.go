@@ -35,7 +35,7 @@ type SessionOptions struct {
 	DisableFusion  bool          // every op runs by itself, for tests and debugging
 	DefaultTimeout time.Duration // of runs that name none, prepared ones too; 0: 10 minutes
 	ConnectTimeout time.Duration // of a cluster: how long to look for its tasks; 0: 30 s
-	KeyFile        string        // the job key, for targets with a port; "": on loopback the user's own key
+	KeyFile        string        // the job key, for targets with a port; "": that of DTG_KEY_FILE; without it, on loopback, the user's own
 	Security       Security      // as the servers have it
 }
 

@@ -147,24 +147,8 @@ class SystemDisk final : public Disk {
     if (errno == EAGAIN || errno == EACCES) return already_exists("lock \"%s\": somebody else holds it", path.c_str());
     return errno_status("lock", path, errno);
   }
-  Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override {
-    const int fd = open_file(path, O_RDONLY);
-    if (fd < 0) return errno_status("open", path, errno);
-    return std::unique_ptr<FileReader>(new PosixReader(fd, path));
-  }
-
-  Result<std::unique_ptr<FileReader>> open_regular(const std::string& path) override {
-    // A pipe in the file's place would keep an ordinary open waiting.
-    const int fd = open_file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 && errno == ELOOP) return failed_precondition("open \"%s\": a link stands in the file's place", path.c_str());
-    if (fd < 0) return errno_status("open", path, errno);
-    auto reader = std::make_unique<PosixReader>(fd, path);
-    struct stat info {};
-    if (::fstat(fd, &info) != 0) return errno_status("look up", path, errno);
-    if (S_ISDIR(info.st_mode)) return errno_status("open", path, EISDIR);
-    if (!S_ISREG(info.st_mode)) return failed_precondition("open \"%s\": it is no regular file", path.c_str());
-    return std::unique_ptr<FileReader>(std::move(reader));
-  }
+  Result<std::unique_ptr<FileReader>> open_read(const std::string& path) override { return open_file_alone(path, 0); }
+  Result<std::unique_ptr<FileReader>> open_regular(const std::string& path) override { return open_file_alone(path, O_NOFOLLOW); }
 
   Result<std::unique_ptr<FileWriter>> open_write(const std::string& path) override { return create(path, O_TRUNC); }
   Result<std::unique_ptr<FileWriter>> open_new(const std::string& path) override { return create(path, O_EXCL); }
@@ -309,6 +293,23 @@ class SystemDisk final : public Disk {
   }
 
  private:
+  static Result<std::unique_ptr<FileReader>> open_file_alone(const std::string& path, int how) {
+    // A pipe would keep an ordinary open waiting for somebody who writes, and a read for as long as that one takes.
+    const int fd = open_file(path, O_RDONLY | O_NONBLOCK | how);
+    if (fd < 0 && errno == ELOOP && how) return failed_precondition("open \"%s\": a link stands in the file's place", path.c_str());
+    if (fd < 0) return errno_status("open", path, errno);
+    auto reader = std::make_unique<PosixReader>(fd, path);
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) return errno_status("look up", path, errno);
+    if (S_ISDIR(info.st_mode)) return errno_status("open", path, EISDIR);
+    if (!S_ISREG(info.st_mode)) {
+      return failed_precondition(
+          "open \"%s\": it is no regular file; what comes out of a pipe or a device has no end that is known, so write it "
+          "to a file first",
+          path.c_str());
+    }
+    return std::unique_ptr<FileReader>(std::move(reader));
+  }
   static Result<std::unique_ptr<FileWriter>> create(const std::string& path, int how) {
     const int fd = open_file(path, O_WRONLY | O_CREAT | how);
     if (fd < 0) return errno_status("create", path, errno);

@@ -52,8 +52,9 @@ struct FileStat {
 class Disk {
  public:
   virtual ~Disk() = default;
+  // FAILED_PRECONDITION unless it is a regular file: a pipe would be waited for, and no call here has a deadline.
   virtual Result<std::unique_ptr<FileReader>> open_read(const std::string& path) = 0;
-  // The same for names that a file said: FAILED_PRECONDITION unless it is a regular file, and no link stands in its place.
+  // The same for names that a file said: no link stands in its place, either.
   virtual Result<std::unique_ptr<FileReader>> open_regular(const std::string& path) = 0;
   // Creates (mode 0666 less umask) or truncates.
   virtual Result<std::unique_ptr<FileWriter>> open_write(const std::string& path) = 0;

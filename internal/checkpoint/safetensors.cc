@@ -128,9 +128,7 @@ Result<TensorFile> read_tensors(FileReader& file, const std::string& path, const
 }
 
 Result<TensorFile> read_tensors(Disk& disk, const std::string& path, const ReadTensorsOptions& options) {
-  // A pipe in the file's place would keep us waiting for ever.
-  DTG_ASSIGN(const std::string followed, disk.follow(path));
-  DTG_ASSIGN(auto file, disk.open_regular(followed));
+  DTG_ASSIGN(auto file, disk.open_read(path));
   return read_tensors(*file, path, options);
 }
 

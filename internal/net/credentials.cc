@@ -17,7 +17,7 @@ Result<Credentials> credentials_for(const Address& address, const SecurityOption
   if (!address.is_loopback()) {
     return failed_precondition(
         "%s is beyond this machine and there is no job key: run `dtg keygen job.key` once, give every task and session that file and set "
-        "key_file to it",
+        "key_file, or DTG_KEY_FILE, to it",
         address.text().c_str());
   }
   DTG_ASSIGN(credentials.key, local_key(options.runtime_dir));

@@ -28,11 +28,14 @@ Result<NameMap> NameMap::parse(std::string_view json) {
   if (!rules.object()) {
     return invalid_argument("the map of names is %s; it is an object {\"name in the model\": \"name in the file\", ...}", rules.kind());
   }
+  // The root is a scope as well, whose names have nothing before them.
+  const auto is_scope = [](const std::string& name) { return name.empty() || name.ends_with('/'); };
   for (const auto& [here, value] : *rules.object()) {
     const std::string* const there = value.string();
-    const bool scope = here.ends_with('/');
-    if (!there || here.empty() || there->ends_with('/') != scope) {
-      return invalid_argument("the map of names: \"%.200s\" goes to %.200s; give a name, and on both sides a \"/\" at the end or on none",
+    const bool scope = is_scope(here);
+    if (!there || is_scope(*there) != scope) {
+      return invalid_argument("the map of names: \"%.200s\" goes to %.200s; give a name, and on both sides a \"/\" at the end (or \"\", "
+                              "which is the root) or on none",
                               here.c_str(), value.text().c_str());
     }
     if (scope) map.begins_.emplace(here, *there);

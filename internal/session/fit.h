@@ -12,7 +12,7 @@
 namespace dtg {
 
 // What a variable of the model is called in the file. A name that ends with "/" stands for all that begin so, and then the other one ends
-// so too; the longest rule counts, and what no rule names is called as it is.
+// so too; "" is the root, with which all begin. The longest rule counts, and what no rule names is called as it is.
 class NameMap {
  public:
   // From {"name in the model": "name in the file", ...}; empty text: no rules.

@@ -184,6 +184,18 @@ TEST_F(NaN, SyncReplicasFailsTheStepOfThatWorker) {
   end();
 }
 
+// The other's step is made, and ends when this worker has brought another batch.
+TEST_F(NaN, BoundedStalenessFailsTheStepOfThatWorkerOnly) {
+  begin(DTG_SYNC_SSP);
+  learners_[1]->train(kNaN, cq_, 1);
+  expect_named(ends(1)[1], "the loss of worker 1 is nan at step 0");
+  EXPECT_EQ(learners_[0]->weight(), 2);
+  for (int i : {0, 1}) learners_[i]->train(1, cq_, static_cast<uint64_t>(i));
+  EXPECT_EQ(ends(2), (std::vector<std::string>{"", ""}));
+  EXPECT_LT(learners_[0]->weight(), 1);  // two steps, of the same weight or of each other's
+  end();
+}
+
 TEST_F(NaN, WhoDoesNotWantTheCheckHasNone) {
   begin(DTG_SYNC_STRICT, 1);
   learners_[0]->train(1, cq_, 0);

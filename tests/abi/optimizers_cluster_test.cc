@@ -69,9 +69,9 @@ struct Case {
   Channel channel = Channel::inside;
 
   std::string name() const {
-    const char* const modes[] = {"Async", "Strict", "Replicas"};
+    const char* const modes[] = {"Async", "Strict", "Replicas", "Bounded", "Elastic"};
     const char* const channels[] = {"Inside", "Unix", "Tls"};
-    return name_of(kind, DTG_SYNC_ASYNC) + (mode < 3 ? modes[mode] : "Mode" + std::to_string(mode)) + (rows ? "Rows" : "Dense") +
+    return name_of(kind, DTG_SYNC_ASYNC) + (mode < 5 ? modes[mode] : "Mode" + std::to_string(mode)) + (rows ? "Rows" : "Dense") +
            channels[static_cast<int>(channel)];
   }
 };
@@ -299,6 +299,18 @@ std::map<std::string, std::string> trained_by_towers(const Case& c) {
   return variables_of(p);
 }
 
+// What each of the updates, whoever made it, has multiplied or counted once.
+void expect_counted(const std::map<std::string, std::string>& values, int64_t steps) {
+  for (const auto& [name, beta] : {std::pair("beta1_power", 0.9f), std::pair("beta2_power", 0.999f)}) {
+    float power = beta;
+    for (int64_t step = 0; step < steps; ++step) power *= beta;
+    if (values.count(name) == 0) continue;
+    EXPECT_EQ(as<float>(values.at(name)), power) << name;
+  }
+  if (values.count("adafactor_step") == 0) return;
+  EXPECT_EQ(as<double>(values.at("adafactor_step")), static_cast<double>(steps + 1));
+}
+
 class EveryOptimizer : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -330,17 +342,12 @@ TEST_P(EveryOptimizer, TrainsWithTwoWorkers) {
   EXPECT_LT(loss_of(chief.program, chief.copy), before);
   const auto values = variables_of(chief.program);
   const auto steps = as<int64_t>(values.at("global_step"));
-  if (c.mode == DTG_SYNC_ASYNC) {
+  if (c.mode == DTG_SYNC_ASYNC || c.mode == DTG_SYNC_SSP) {
     EXPECT_EQ(steps, kSteps * kWorkers);
   }
   EXPECT_GT(steps, 0);
-  // Of Adam: what each of the updates, whoever made it, has multiplied once. (Under sync-replicas the end of the test may have come
-  // in the middle of one.)
-  float power = 0.9f;
-  for (int64_t step = 0; step < steps; ++step) power *= 0.9f;
-  if (values.count("beta1_power") && c.mode != DTG_SYNC_REPLICAS) {
-    EXPECT_EQ(as<float>(values.at("beta1_power")), power);
-  }
+  // Under sync-replicas the end of the test may have come in the middle of an update.
+  if (c.mode != DTG_SYNC_REPLICAS) expect_counted(values, steps);
   if (c.mode == DTG_SYNC_STRICT) {
     EXPECT_TRUE(values == trained_by_towers(c)) << "strict workers and towers differ";
   }
@@ -350,8 +357,8 @@ INSTANTIATE_TEST_SUITE_P(All, EveryOptimizer, testing::ValuesIn(all_cases()), []
 
 // Where the search for names ends early, nothing would be tested and nobody would know.
 TEST(AllOptimizers, AreFound) {
-  EXPECT_EQ(name_of(DTG_OPT_RMSPROP, DTG_SYNC_ASYNC), "RMSProp");
-  EXPECT_GE(all_cases().size(), 5u * 3 * 2 * 3);
+  EXPECT_EQ(name_of(DTG_OPT_ADAFACTOR, DTG_SYNC_ASYNC), "Adafactor");
+  EXPECT_GE(all_cases().size(), (DTG_OPT_ADAFACTOR + 1u) * (DTG_SYNC_ELASTIC + 1u) * 2 * 3);
 }
 
 }  // namespace

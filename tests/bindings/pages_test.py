@@ -1,5 +1,6 @@
 """The pages for the first hour, FIRST_HOUR.md and RECIPES.md of each language, ELASTIC.md and PREDICT.md: every piece of a program on them stands, line for line,
 in a program that is compiled and run, and the programs print the same in every language; the files that a page's commands name are there.
+The table of WHEN_SOMETHING_DIES.md names every optimizer and mode that there is.
 
     tests/bindings/pages_test.py PREFIX BUILD_DIR SOURCE_DIR
 """
@@ -61,6 +62,17 @@ def check_page(page, fence, program, source):
     return ""
 
 
+def unnamed(source):
+    """What optimizers and modes the headers have and the table of WHEN_SOMETHING_DIES.md does not name."""
+    text = (source / "capi" / "WHEN_SOMETHING_DIES.md").read_text()
+    table = text[text.index("## Optimizers and modes"):]
+    headers = "".join((source / "capi" / "include" / "dtg" / name).read_text() for name in ("optimizers.h", "replicas.h"))
+    kinds, modes = ({match for match in re.findall(rf"\b{prefix}_(\w+) = \d+", headers)} for prefix in ("DTG_OPT", "DTG_SYNC"))
+    words = {word.upper() for word in re.findall(r"\w+", table)}
+    missing = [f"DTG_OPT_{kind}" for kind in kinds - words] + [f"DTG_SYNC_{mode}" for mode in modes if f"`DTG_SYNC_{mode}`" not in table]
+    return f"its table does not name {missing}" if missing or len(kinds) < 14 or len(modes) < 5 else ""
+
+
 def pasted(name, blocks):
     """The programs of C that somebody has who pastes the pieces of a page: one after the other, each behind what all share."""
     if name == "recipes":
@@ -104,6 +116,8 @@ def main():
                 printed = report.case(f"{name} in {language}", [*made[name], data, f"{scratch}/{language}.dtg"], env=env, check=check)
                 expected = printed if language == "c" else expected
         jobs(report, prefix, source, made_of_all, data, env)
+        wrong = unnamed(source)
+        report.case("capi/WHEN_SOMETHING_DIES.md", ["echo", wrong], check=lambda text: text.strip() or None)
         predict = source / "capi" / "PREDICT.md"
         wrong = check_page(predict, "c", source / "capi" / "examples" / "predict.c", source)
         report.case("capi/PREDICT.md", ["echo", wrong], check=lambda text: text.strip() or None)

@@ -126,6 +126,12 @@ class Answers(unittest.TestCase):
         wrong = dtg("ops", "MatMull")
         self.assertEqual(wrong.returncode, 1)
         self.assertIn("did you mean MatMul?", wrong.stderr)
+        # What is TensorFlow's is no slip.
+        wrong = dtg("ops", "TileGrad")
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn('TensorFlow\'s op "TileGrad" is not in this library', wrong.stderr)
+        self.assertNotIn("did you mean", wrong.stderr)
+        self.assertEqual(json.loads(dtg("ops", "TileGrad", "--json").stderr)["error"]["code"], "UNIMPLEMENTED")
 
     def test_graph(self):
         path = str(pathlib.Path(__file__).resolve().parents[2] / "fuzz" / "corpus" / "graph" / "sum")
@@ -375,6 +381,23 @@ class Clusters(unittest.TestCase):
         self.end(ps, signal.SIGTERM)
         ps, target = self.serve("--cluster", "ps=127.0.0.1:0", "--key-file", key, "--clear-frames")
         self.assertIn("FRAMES IN THE CLEAR", dtg("status", target, "--key-file", key, "--clear-frames").stdout)
+        self.end(ps, signal.SIGTERM)
+
+    def test_the_key_of_the_environment(self):
+        key, other, none = (os.path.join(self.place, name) for name in ("job.key", "other.key", "none.key"))
+        dtg("keygen", key)
+        dtg("keygen", other)
+        # An address that others can reach asks for a key.
+        ps, target = self.serve("--cluster", "ps=0.0.0.0:0", DTG_KEY_FILE=key)
+        target = target.replace("0.0.0.0", "127.0.0.1")
+        with_key = lambda name, *words: dtg("status", target, *words, "--timeout", "2", env={**os.environ, "DTG_KEY_FILE": name})
+        self.assertIn("tls", with_key(key).stdout)
+        wrong = with_key(other)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("the same job key", wrong.stderr)
+        self.assertIn("none.key", with_key(none).stderr)
+        # What the command line says goes before.
+        self.assertIn("tls", with_key(other, "--key-file", key).stdout)
         self.end(ps, signal.SIGTERM)
 
     def test_mistakes(self):

@@ -21,7 +21,9 @@ DTG_BEGIN_DECLS
 
 typedef struct dtg_dataset dtg_dataset;
 
-/* ---- sources. `runtime` (NULL: the default one) lends its memory limit and is kept alive ---- */
+/* ---- sources. `runtime` (NULL: the default one) lends its memory limit and is kept alive. Files are regular ones, or links to such: a
+ * pipe or a device, which may have no end, is FAILED_PRECONDITION; write what comes out of it to a file, or hand it over by a source of
+ * your own (dtg/map.h) ---- */
 
 /* Slices of in-memory tensors along their first dimension, which all must share: element i is {tensors[0][i], ...}. The
  * tensors are shared, not copied. Errors: INVALID_ARGUMENT. Since 0.1. Semantics: Dataset.from_tensor_slices. */

@@ -105,12 +105,12 @@ DTG_API void dtg_graph_release(dtg_graph *graph) DTG_NOEXCEPT;
 /* Adds a node. `outs` receives its first `num_outs` outputs; a node without outputs gives one value that names the
  * node. num_outs may be smaller than the number of outputs, not larger (a node without outputs counts as one). All
  * checks that can be made now are made now: arity, types, attributes, ranks, shapes.
- * Errors: NOT_FOUND (no such op; the message suggests the closest name), INVALID_ARGUMENT (everything else that is
- * wrong, with what was expected), RESOURCE_EXHAUSTED. Each says the node (dtg_error_node: its full name, or the one it would have had), the
- * phase "build", and, in the message, `location`. A device that can be no device's ("/job:", "CPU:-1") is refused here; one that the
- * session does not have is an error of the run. The graph is unchanged on failure, but where num_outs is too
- * large: then the node was added, as the message says, and dtg_graph_find finds it. Since 0.1.
- * Semantics: TensorFlow's op registry. */
+ * Errors: UNIMPLEMENTED (TensorFlow has that op and this library has not; the message says what it belongs to), NOT_FOUND (nobody has it;
+ * the message suggests the closest name), INVALID_ARGUMENT (everything else that is wrong, with what was expected), RESOURCE_EXHAUSTED.
+ * Each says the node (dtg_error_node: its full name, or the one it would have had), the phase "build", and, in the message, `location`. A
+ * device that can be no device's ("/job:", "CPU:-1") is refused here; one that the session does not have is an error of the run. The graph
+ * is unchanged on failure, but where num_outs is too large: then the node was added, as the message says, and dtg_graph_find finds it.
+ * Since 0.1. Semantics: TensorFlow's op registry. */
 DTG_ERR dtg_graph_add_op(dtg_graph *graph, const dtg_op_spec *spec, dtg_value *outs, size_t num_outs) DTG_NOEXCEPT;
 
 /* Number of nodes so far; never falls. 0 for a bad handle. With dtg_graph_node_at it walks the graph in the order in which nodes

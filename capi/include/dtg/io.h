@@ -17,8 +17,8 @@ DTG_ERR dtg_weights_create(dtg_weights **out) DTG_NOEXCEPT;
 
 /* Everything in a safetensors file. Nothing in the file is trusted: lengths are held against the file and against the
  * memory limit of `runtime` (NULL: the default one), and the checksum that dtg writes is verified where there is one.
- * Errors: NOT_FOUND, DATA_LOSS (cut, damaged, not safetensors), UNIMPLEMENTED (an element type that dtg does not have),
- * RESOURCE_EXHAUSTED. Since 0.1. */
+ * Errors: NOT_FOUND, FAILED_PRECONDITION (a pipe or a device stands there), DATA_LOSS (cut, damaged, not safetensors), UNIMPLEMENTED (an
+ * element type that dtg does not have), RESOURCE_EXHAUSTED. Since 0.1. */
 DTG_ERR dtg_weights_load(dtg_runtime *runtime, const char *path, size_t path_len, dtg_weights **out) DTG_NOEXCEPT;
 
 /* Writes the set to a file, atomically: readers find the old file or the new one, whole, however many save there. A link is followed,

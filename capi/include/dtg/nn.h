@@ -210,7 +210,8 @@ DTG_ERR dtg_model_restore(const dtg_model *model, dtg_session *session, const ch
 typedef struct dtg_restore {
   size_t struct_size;
   const char *names;  /* JSON: {"name in the model": "name in the file", ...}. Two that end with "/" stand for all that begin so: {"encoder/":
-                         "bert/encoder/"}; the longest rule counts. NULL: the names are the same */
+                         "bert/encoder/"}; "" beside such a one is the root, all names: {"": "bert/"}, {"bert/": ""}. A whole name counts
+                         before the longest beginning. NULL: the names are the same */
   size_t names_len;
   int32_t partial;    /* not 0: what fits is taken, and the report names the rest; 0: a variable that finds nothing of its type and shape
                          is an error, and nothing is assigned */

@@ -54,8 +54,9 @@ typedef struct dtg_server_options {
   size_t job_len;
   int32_t task;                /* index within the job */
   int32_t cpu_devices;         /* virtual CPU devices of the task; 0: 1 */
-  const char *key_file;        /* the job key, needed for TCP; must belong to the user, mode 0600. NULL: on loopback a key
-                                  of the user's own is made and found by itself */
+  const char *key_file;        /* the job key, needed for TCP; must belong to the user, mode 0600. NULL: the file that
+                                  DTG_KEY_FILE of the environment names; without it, on loopback, a key of the user's own is
+                                  made and found by itself */
   size_t key_file_len;
   dtg_security security;
   int32_t no_shared_memory;    /* 1: large values go through the socket also between processes of one host and user; other numbers

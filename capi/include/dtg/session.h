@@ -49,7 +49,8 @@ typedef struct dtg_session_options {
   int64_t default_timeout_ns;  /* of runs and other calls that name none, brief runs and callables too; 0: 10 minutes */
   int64_t connect_timeout_ns;  /* of a cluster: how long to look for its tasks; 0: 30 s */
   const char *key_file;        /* the job key, for targets with a port; not needed for a target of this process, whose server
-                                  has it. NULL: on loopback the user's own key */
+                                  has it. NULL: the file that DTG_KEY_FILE of the environment names; without it, on loopback,
+                                  the user's own key */
   size_t key_file_len;
   dtg_security security;       /* as the servers have it */
   int32_t emu_devices;         /* local sessions: emulated accelerators for tests, "/device:EMU:0" and up; 0: none */

@@ -102,7 +102,7 @@ impl ServerOptions {
         self
     }
 
-    /// The job key, needed for TCP beyond loopback; must belong to the user, mode 0600.
+    /// The job key, needed for TCP beyond loopback; must belong to the user, mode 0600. Default: that of `DTG_KEY_FILE` in the environment.
     pub fn key_file(mut self, path: impl AsRef<Path>) -> Self {
         self.key_file = Some(path.as_ref().into());
         self

@@ -30,7 +30,8 @@ pub struct Export<'a> {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RestoreOptions<'a> {
     /// What variables of the model are called in the file. Two names that end with `/` stand for all that begin so:
-    /// `("encoder/", "bert/encoder/")`; the longest rule counts.
+    /// `("encoder/", "bert/encoder/")`; `""` beside such a one is the root, all names: `("", "bert/")` or `("bert/", "")`. A whole
+    /// name counts before the longest beginning.
     pub names: &'a [(&'a str, &'a str)],
     /// What fits is taken; otherwise a variable that finds nothing of its type and shape is an error, and nothing is assigned.
     pub partial: bool,

@@ -78,7 +78,8 @@ impl SessionOptions {
         self
     }
 
-    /// The job key, for targets with a port. Default: on loopback the user's own key.
+    /// The job key, for targets with a port. Default: that of `DTG_KEY_FILE` in the environment; without it, on loopback,
+    /// the user's own.
     pub fn key_file(mut self, path: impl AsRef<Path>) -> Self {
         self.key_file = Some(path.as_ref().into());
         self

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -213,6 +214,44 @@ fn keys_open_doors() {
         ErrorKind::NotFound,
         "none",
     );
+}
+
+/// A session and a server that were told no key: they take the one that the environment names.
+fn use_the_key_of_the_environment(target: &str) {
+    let graph = Graph::new().unwrap();
+    let two = graph.scalar(2.0f32).unwrap();
+    let session = Session::connect(target, &graph).unwrap();
+    assert_eq!(session.run().fetch(two).call().unwrap().scalar::<f32>(0).unwrap(), 2.0);
+    // An address that others can reach asks for a key.
+    Server::start(&Cluster::parse("worker=0.0.0.0:0").unwrap()).unwrap();
+}
+
+#[test]
+fn the_key_may_come_from_the_environment() {
+    let _world = world();
+    if let Ok(target) = std::env::var("DTG_TEST_TARGET") {
+        return use_the_key_of_the_environment(&target);
+    }
+    let folder = Folder::new("environment");
+    let (key, other) = (folder.file("key"), folder.file("other"));
+    dtg::keygen(&key).unwrap();
+    dtg::keygen(&other).unwrap();
+    let server = ServerOptions::new().key_file(&key).start(&Cluster::parse("worker=127.0.0.1:0").unwrap()).unwrap();
+    let with = |key: &str| {
+        let told = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "the_key_may_come_from_the_environment", "--nocapture"])
+            .env("DTG_KEY_FILE", key)
+            .env("DTG_TEST_TARGET", server.target())
+            .output()
+            .unwrap();
+        (told.status.success(), String::from_utf8_lossy(&told.stderr).into_owned())
+    };
+    let (good, text) = with(&key);
+    assert!(good, "{text}");
+    let (good, text) = with(&other);
+    assert!(!good && text.contains("the same job key"), "{text}");
+    let (good, text) = with(&folder.file("none"));
+    assert!(!good && text.contains("none"), "{text}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ package dtgtest;
 import static org.junit.jupiter.api.Assertions.*;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -229,6 +230,45 @@ class ClusterTest {
         Session session = Session.connect(null, server.target(), graph, new SessionOptions().keyFile(key))) {
       assertEquals(2, session.run().fetch(graph.constant(2f)).callFloat());
       World.fails(DtgException.InvalidArgument.class, () -> Server.start(cluster, new ServerOptions().task(7)));
+    }
+  }
+
+  /** A session and a server that were told no key, in a process of their own: they take the one that its environment names. */
+  static final class ToldNoKey {
+    public static void main(String[] target) {
+      try (Graph graph = new Graph(); Session session = Session.connect(target[0], graph)) {
+        assertEquals(2, session.run().fetch(graph.constant(2f)).callFloat());
+      }
+      // An address that others can reach asks for a key.
+      try (Cluster open = Cluster.parse("worker=0.0.0.0:0"); Server server = Server.start(open, null)) {
+        assertTrue(server.target().startsWith("0.0.0.0:"), server.target());
+      }
+    }
+  }
+
+  private String toldNoKey(String target, Path key, boolean good) throws IOException, InterruptedException {
+    Path said = folder.resolve("said");
+    String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+    ProcessBuilder program = new ProcessBuilder(java, "-Xmx64m", "-Dorg.dtg.library.path=" + System.getProperty("org.dtg.library.path"), "-cp",
+        System.getProperty("java.class.path"), ToldNoKey.class.getName(), target);
+    program.environment().put("DTG_KEY_FILE", key.toString());
+    Process process = program.redirectErrorStream(true).redirectOutput(said.toFile()).start();
+    assertTrue(process.waitFor(60, TimeUnit.SECONDS));
+    String text = Files.readString(said);
+    assertEquals(good, process.exitValue() == 0, text);
+    return text;
+  }
+
+  @Test
+  void theKeyOfTheEnvironment() throws IOException, InterruptedException {
+    Path key = folder.resolve("key");
+    Path other = folder.resolve("other");
+    Server.keygen(key.toString());
+    Server.keygen(other.toString());
+    try (Cluster cluster = Cluster.parse("worker=127.0.0.1:0"); Server server = Server.start(cluster, new ServerOptions().keyFile(key.toString()))) {
+      toldNoKey(server.target(), key, true);
+      assertTrue(toldNoKey(server.target(), other, false).contains("the same job key"));
+      assertTrue(toldNoKey(server.target(), folder.resolve("none"), false).contains("none"));
     }
   }
 

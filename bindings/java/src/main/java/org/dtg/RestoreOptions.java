@@ -16,7 +16,8 @@ public final class RestoreOptions {
    * What variables are called in the file.
    *
    * @param names from the model's names to the file's; two that end with "/" stand for all that begin so: {@code Map.of("encoder/",
-   *     "bert/encoder/")}; the longest rule counts
+   *     "bert/encoder/")}; "" beside such a one is the root, all names: {@code Map.of("", "bert/")}. A whole name counts before the
+   *     longest beginning
    * @return this
    */
   public RestoreOptions names(Map<String, String> names) {

@@ -91,7 +91,7 @@ public final class ServerOptions {
   /**
    * The job key, needed for TCP.
    *
-   * @param keyFile null: on loopback a key of the user's own
+   * @param keyFile null: that of DTG_KEY_FILE in the environment; without it, on loopback, one of the user's own
    * @return this
    */
   public ServerOptions keyFile(String keyFile) {

@@ -109,7 +109,7 @@ public final class SessionOptions {
   /**
    * The job key, for targets with a port.
    *
-   * @param keyFile null: on loopback the user's own key
+   * @param keyFile null: that of DTG_KEY_FILE in the environment; without it, on loopback, the user's own
    * @return this
    */
   public SessionOptions keyFile(String keyFile) {
