@@ -86,10 +86,8 @@ Status Course::count_steps() {
   return {};
 }
 
-Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
-  for (const ShardTensor& each : tensors) {
-    if (each.role == TensorRole::variable) DTG_TRY(check_weight(each.name, each.tensor));
-  }
+// What is counted and decided so far.
+Json::Object Course::state() const {
   Json::Object state = {{"epoch", epoch_}, {"batch", batch_}, {"steps", steps_}, {"rows", rows_}, {"loss_sum", loss_sum_}};
   if (trainer_->rate_is_ours()) {
     state.emplace_back("rate", static_cast<double>(trainer_->rate()));
@@ -104,7 +102,14 @@ Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
   state.emplace_back("why", decided_ ? why_ : "");
   if (stopping_) state.emplace_back("stopping", stopping_->state());
   if (plateau_) state.emplace_back("plateau", plateau_->state());
-  metadata.emplace_back(kState, Json(std::move(state)).text());
+  return state;
+}
+
+Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
+  for (const ShardTensor& each : tensors) {
+    if (each.role == TensorRole::variable) DTG_TRY(check_weight(each.name, each.tensor));
+  }
+  metadata.emplace_back(kState, Json(state()).text());
   for (const Kept& kept : best_kept_) tensors.push_back({kBest + kept.name, kept.value, TensorRole::data, "", ""});
   return {};
 }
