@@ -286,7 +286,8 @@ void Connection::let_in(uint32_t call, const wire::Hello& hello, const Status& s
   wire::HelloReply reply;
   reply.status = status;
   reply.version = std::min(wire::kVersion, hello.version_max);
-  reply.features = (hello.features & server_->host_.features()) | (task_->log() ? wire::kKeepsState : 0);
+  const uint64_t both = hello.features & server_->host_.features();
+  reply.features = both | (task_->log() ? wire::kKeepsState : 0);
   reply.task = task_->name();
   reply.incarnation = task_->incarnation();
   reply.cluster = server_->options_.cluster.text();
