@@ -29,8 +29,8 @@ struct Host {
   Directory* directory = nullptr;  // servers of this process
   wire::Limits limits;
   SecurityOptions security = {};  // of connections that leave from here
-  bool shared_memory = true;      // with processes of this host and user, over unix sockets
   uint64_t life = 0;              // a number that the process drew when it began, so that a task's earlier life is not taken for it
+  bool shared_memory = true;      // with processes of this host and user, over unix sockets
 };
 
 // A few words for the log; not with a lock held.
