@@ -165,7 +165,8 @@ Result<Course::Event> Course::begin_epoch() {
     rows_ = 0;
     loss_sum_ = 0;
     // An epoch that is so many steps goes on in the data where the one before has ended.
-    if (options_.steps_per_epoch == 0) DTG_TRY(Trainer::begin_epoch(*data_.reading));
+    // So do the data of an epoch whose first step has failed with a worker that was lost.
+    if (options_.steps_per_epoch == 0 && !pulled_) DTG_TRY(Trainer::begin_epoch(*data_.reading));
     DTG_TRY(trainer_->reset_metrics());
   }
   values_.clear();

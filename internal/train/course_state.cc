@@ -22,7 +22,7 @@ std::vector<const NamedVariable*> weights_of(const Model& model) {
 
 Result<std::vector<Tensor>> values_of(Trainer& trainer, const std::vector<const NamedVariable*>& weights) {
   std::vector<Value> fetches;
-  for (const NamedVariable* weight : weights) fetches.push_back(weight->read);
+  for (const NamedVariable* weight : weights) fetches.push_back(trainer.crew() ? weight->read_here() : weight->read);
   std::vector<Tensor> values(fetches.size());
   DTG_TRY(trainer.session().run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {}}, values));
   return values;
@@ -58,7 +58,10 @@ Status Course::open_directory() {
   directory_.emplace(*trainer_->session().runtime().seams().disk, options_.directory);
   DTG_ASSIGN(checkpoints_,
              Checkpoints::open(trainer_->session_ref(), trainer_->model_ref(),
-                               {.directory = directory_->checkpoints(), .keep = options_.keep, .every_ns = options_.checkpoint_ns}));
+                               {.directory = directory_->checkpoints(),
+                                .keep = options_.keep,
+                                .every_ns = options_.checkpoint_ns,
+                                .alone = crew_ != nullptr}));
   DTG_TRY(checkpoints_->add_data("train", *data_.reading, data_.owner));
   if (validation_.reading) {
     DTG_TRY(checkpoints_->add_data("validation", *validation_.reading, validation_.owner, Checkpoints::Place::wished));
