@@ -33,7 +33,7 @@ Status check_train(const Session& session, NodeId train) {
   if (!session.calls_groups(train)) return {};
   return unimplemented(
       "make a trainer: \"%s\" reduces with other workers. Give the trainer the strategy that made it, and let every worker fit; a training "
-      "without a strategy, as of dtg_nn_minimize_all_reduce, takes a loop of your own",
+      "that reduces without a strategy takes a loop of your own",
       std::string(graph.node(train).name).c_str());
 }
 
@@ -74,7 +74,7 @@ Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
   DTG_TRY(check_scalar(graph, options.loss, "make a trainer, loss"));
   if (options.crew) {
     if (!options.train.valid())
-      return invalid_argument("make a trainer: between workers the strategy makes the training; give `train`, of dtg_strategy_minimize");
+      return invalid_argument("make a trainer: between workers the strategy makes the training; give what it has made as `train`");
     DTG_TRY(graph.check_node(options.train.node()).with_context("make a trainer, train"));
     DTG_TRY(options.crew->prepare(*model));
   } else if (options.train.valid()) {

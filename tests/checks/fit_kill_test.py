@@ -14,7 +14,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM, DTG, KILLER = sys.argv[1:4]
 DIGITS = HERE.parent / "data" / "digits.csv.gz"
-WORKERS, EPOCHS = 3, 40
+WORKERS, EPOCHS = 3, 80
 
 
 def start(run, folder):
@@ -41,8 +41,8 @@ def main():
         weights, calm = result(folder / "calm")
 
         launch = start(folder / "killed", folder)
-        # At most five times: the pauses before restarts grow.
-        killer = subprocess.Popen([KILLER, "worker", "0.7", "11", folder / "pids", folder / "killed" / "summary.json", folder / "kills", "5"])
+        # At most six times: the pauses before restarts grow.
+        killer = subprocess.Popen([KILLER, "worker", "0.4", "11", folder / "pids", folder / "killed" / "summary.json", folder / "kills", "6"])
         told = end(launch, "with kills")
         killer.kill()
         killer.wait()
