@@ -199,8 +199,8 @@ endforeach()
 
 # ---- examples --------------------------------------------------------------------------------------------------------------
 foreach(target IN LISTS DTG_EXAMPLE_TARGETS)
-  if(target MATCHES "^example_(sync_worker|elastic)$")
-    continue()  # a part of a job: tests/bindings runs them
+  if(target MATCHES "^example_(sync_worker|elastic|fit_workers)$")
+    continue()  # a part of a job: tests of their own run them
   elseif(target MATCHES "^example_(digits|first_hour|fit|recipes|resume)$")
     dtg_add_test(${target} ${target} example "${PROJECT_SOURCE_DIR}/tests/data/digits.csv.gz")
   else()
@@ -239,6 +239,12 @@ endif()
 # Members of a group that die or stand still, as processes.
 if(TARGET example_group AND NOT DTG_SANITIZE)
   dtg_add_test(group_kills Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/group_kill_test.py" "$<TARGET_FILE:example_group>")
+endif()
+
+# Workers that fit together and are killed, as processes.
+if(TARGET example_fit_workers AND TARGET dtg_cli AND NOT DTG_SANITIZE)
+  dtg_add_test(fit_kills Python3::Interpreter example "${PROJECT_SOURCE_DIR}/tests/checks/fit_kill_test.py" "$<TARGET_FILE:example_fit_workers>"
+    "$<TARGET_FILE:dtg_cli>" "${PROJECT_SOURCE_DIR}/.ci/killer")
 endif()
 
 # Between-graph replication as a user would start it.

@@ -31,6 +31,12 @@ type TrainerOptions struct {
 
 	InputNames  []string // of the inputs in model.dtg, all or none; nil: the names of their nodes
 	OutputNames []string // of the outputs; nil: "output", "output_1" and so on
+
+	// Strategy is a MultiWorkerMirrored one, whose workers all fit together: each is a program that builds the same model, gives its
+	// trainer the strategy, the Train of its Minimize, and as Loss the mean of its Reduce, and reads data of its own (Dataset.Shard). The
+	// fit gives the variables their values; do not run Model.Init. A worker that is lost is waited for, a minute at most, and all go on
+	// from where the furthest is. The first worker alone writes the directory. nil, or another kind: this program alone.
+	Strategy *Strategy
 }
 
 // Trainer trains a model over epochs of a data set, with validation, checkpoints that a training goes on from, early stopping, and a
@@ -77,12 +83,20 @@ func (m *Model) NewTrainer(options TrainerOptions) (*Trainer, error) {
 		}
 		c.session = session
 	}
+	if options.Strategy != nil {
+		strategy, err := options.Strategy.get(strategyKind)
+		if err != nil {
+			return nil, err
+		}
+		c.strategy = (*C.dtg_strategy)(strategy)
+	}
 	if err := options.names(c, &p); err != nil {
 		return nil, err
 	}
 	var out *C.dtg_trainer
 	err := m.use(func(model *C.dtg_model) *C.dtg_error { return C.dtg_trainer_create(model, c, &out) })
 	runtime.KeepAlive(options.Session)
+	runtime.KeepAlive(options.Strategy)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 
 var halves = []float32{1, 2, 3, -1, 0, 1, 0.5, 0.5, 0, 2, -2, 1}
 
-// worker trains on its half of the batch for three steps and gives the kernel.
-func worker(server *dtg.Server, rank int) (values []float32, err error) {
+// worker trains on its half of the batch for three steps, by hand or by a fit of all workers, and gives the kernel.
+func worker(server *dtg.Server, rank int, fits bool) (values []float32, err error) {
 	group, err := server.JoinGroup(dtg.GroupOptions{Timeout: 20 * time.Second})
 	if err != nil {
 		return nil, err
@@ -31,14 +31,15 @@ func worker(server *dtg.Server, rank int) (values []float32, err error) {
 	defer strategy.Close()
 	x := g.Placeholder("x", dtg.Float32, dtg.Shape{2, 3})
 	var training dtg.Training
-	var level dtg.Value
+	var level, mean dtg.Value
 	strategy.Scope(func() {
+		model.GlobalStep()
 		losses := strategy.Run(func(_ int, in []dtg.Value) []dtg.Value {
 			y := model.Dense(in[0], dtg.Dense{Units: 2, Activation: dtg.Tanh})
 			return []dtg.Value{model.MeanSquaredError(g.ZerosLike(y), y)}
 		}, strategy.Split(x))
 		training = strategy.Minimize(losses[0], dtg.Mean, dtg.Optimizer{Kind: dtg.Adam, Rate: 0.1})
-		level = strategy.Level()
+		level, mean = strategy.Level(), strategy.Reduce(dtg.Mean, losses[0], dtg.NoAxis)
 	})
 	init := model.Init()
 	if local, all := strategy.Replicas(); local != 1 || all != 2 {
@@ -52,9 +53,14 @@ func worker(server *dtg.Server, rank int) (values []float32, err error) {
 		return nil, err
 	}
 	defer s.Close()
-	errs := []error{s.Run(background, dtg.Target(init))}
-	for range 3 {
-		errs = append(errs, s.Run(background, dtg.FeedSlice(x, halves[6*rank:6*rank+6], 2, 3), dtg.Target(training.Train)))
+	var errs []error
+	if fits {
+		errs = append(errs, fitOfOne(model, dtg.TrainerOptions{Session: s, Feeds: []dtg.Value{x}, Loss: mean, Train: training.Train, Strategy: strategy}, rank))
+	} else {
+		errs = append(errs, s.Run(background, dtg.Target(init)))
+		for range 3 {
+			errs = append(errs, s.Run(background, dtg.FeedSlice(x, halves[6*rank:6*rank+6], 2, 3), dtg.Target(training.Train)))
+		}
 	}
 	kernel, err := model.FindVariable("dense/kernel")
 	if err != nil {
@@ -62,6 +68,23 @@ func worker(server *dtg.Server, rank int) (values []float32, err error) {
 	}
 	errs = append(errs, s.Run(background, dtg.Target(level)), s.Run(background, dtg.FetchSlice(kernel.Read, &values)), group.Barrier(0))
 	return values, errors.Join(errs...)
+}
+
+// fitOfOne is one worker's part of a fit of three steps.
+func fitOfOne(model *dtg.Model, options dtg.TrainerOptions, rank int) error {
+	trainer, err := model.NewTrainer(options)
+	if err != nil {
+		return err
+	}
+	defer trainer.Close()
+	half, err := dtg.NewTensor(halves[6*rank:6*rank+6], 2, 3)
+	if err != nil {
+		return err
+	}
+	defer half.Close()
+	data := dtg.DatasetTensors(half).Batch(2, true)
+	defer data.Close()
+	return trainer.Fit(background, data, nil, dtg.Fit{Epochs: 3})
 }
 
 func TestWorkers(t *testing.T) {
@@ -74,16 +97,21 @@ func TestWorkers(t *testing.T) {
 	})
 	folder := private(t)
 	cluster := closing(t, get(dtg.ParseCluster(fmt.Sprintf("worker=unix:%s/w0,unix:%s/w1", folder, folder)))(t))
-	var all sync.WaitGroup
+	var servers []*dtg.Server
 	for rank := range 2 {
-		server := closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Task: rank}))(t))
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			if got, err := worker(server, rank); err != nil || !slices.Equal(got, towers) {
-				t.Errorf("rank %d: %v, %v, wanted %v", rank, got, err, towers)
-			}
-		}()
+		servers = append(servers, closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Task: rank}))(t)))
 	}
-	all.Wait()
+	for _, fits := range []bool{false, true} {
+		var all sync.WaitGroup
+		for rank, server := range servers {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				if got, err := worker(server, rank, fits); err != nil || !slices.Equal(got, towers) {
+					t.Errorf("rank %d, fits %v: %v, %v, wanted %v", rank, fits, got, err, towers)
+				}
+			}()
+		}
+		all.Wait()
+	}
 }

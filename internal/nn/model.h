@@ -67,6 +67,8 @@ struct NamedVariable {
 
   // It as replica `i` has it; itself where it has one copy only.
   NamedVariable at_replica(size_t i) const;
+  // What this process has of it, without a word to others, where each has its own; else its value.
+  Value read_here() const { return copies.size() == 1 ? at_replica(0).read : read; }
   // Whether it is the handle, or that of a copy.
   bool has_handle(Value other) const;
 };

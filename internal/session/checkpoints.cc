@@ -160,7 +160,7 @@ Result<Checkpoints::Taken> Checkpoints::take(int64_t step) {
   taken.step = step;
   DTG_TRY(take_places(taken));
   std::vector<Value> fetches;
-  for (const NamedVariable& variable : variables) fetches.push_back(variable.read);
+  for (const NamedVariable& variable : variables) fetches.push_back(options_.alone ? variable.read_here() : variable.read);
   std::vector<Tensor> values(fetches.size());
   DTG_TRY(session_->run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {}}, values).with_context("save a checkpoint"));
   const NamedVariable* const counts = model_->step_if_any();

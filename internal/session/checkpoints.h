@@ -37,6 +37,7 @@ class Checkpoints final : public RefCounted {
     int64_t every_ns = 0;     // 0: not by time
     bool partial = false;     // a restore takes what there is, and tells the rest
     NameMap names = {};       // what variables are called in the sets that are restored
+    bool alone = false;       // of what each worker has its own of (counts of metrics) this one's is taken, as the others do not save
   };
   static Result<Ref<Checkpoints>> open(Ref<Session> session, Ref<Model> model, Options options);
 

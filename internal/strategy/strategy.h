@@ -66,6 +66,8 @@ class Strategy final : public RefCounted, private VariablePolicy {
   ~Strategy() override;
 
   size_t replicas() const { return options_.devices.size(); }
+  // Nothing: this process alone.
+  const std::optional<Workers>& workers() const { return options_.workers; }
   int32_t replicas_in_sync() const;
   Context context() const { return context_; }
   // In a replica context: which.

@@ -8,6 +8,7 @@ namespace dtg {
 
 Course::Course(Ref<Trainer> trainer, Data data, Data validation, Options options)
     : trainer_(std::move(trainer)),
+      crew_(trainer_->crew()),
       data_(std::move(data)),
       validation_(std::move(validation)),
       options_(std::move(options)),
@@ -33,10 +34,12 @@ Result<std::unique_ptr<Course>> Course::begin(Ref<Trainer> trainer, Data data, D
   std::unique_ptr<Course> course(new Course(std::move(trainer), std::move(data), std::move(validation), std::move(options)));
   DTG_TRY(course->check());
   DTG_TRY(course->trainer_->give_first_values(true));
-  if (!course->options_.directory.empty()) DTG_TRY(course->open_directory());
+  const bool writes = !course->crew_ || course->crew_->is_first();
+  if (!course->options_.directory.empty() && writes) DTG_TRY(course->open_directory());
   // A checkpoint has brought the data to its place.
   if (!course->resumed_) DTG_TRY(Trainer::begin_epoch(*course->data_.reading));
   DTG_TRY(course->count_steps());
+  if (course->crew_) DTG_TRY(course->meet_crew());
   // Last, as a course that could not begin changes nothing.
   if (course->found_rate_) course->trainer_->set_rate(*course->found_rate_);
   course->begin_watch();
@@ -106,7 +109,7 @@ Course::Event Course::event(Kind kind, const char* text) const {
   made.epoch = between && batch_ == 0 ? epoch_ : epoch_ + 1;
   made.batch = batch_;
   const int64_t cardinality = data_.reading->data().cardinality();
-  made.batches = options_.steps_per_epoch ? options_.steps_per_epoch : cardinality >= 0 ? cardinality : -1;
+  made.batches = options_.steps_per_epoch ? options_.steps_per_epoch : crew_ ? epoch_batches_ : cardinality >= 0 ? cardinality : -1;
   made.step = steps_;
   made.examples = rows_;
   made.loss = rows_ > 0 ? loss_sum_ / static_cast<double>(rows_) : 0;
@@ -124,6 +127,7 @@ Result<Course::Event> Course::next() {
   if (!failure_.ok()) return failure_;
   if (stage_ == Stage::over) return failed_precondition("the fit is over; begin another one");
   auto result = advance();
+  while (crew_ && !result.ok() && crew_->ends_by(result.status())) result = rejoin(result.status());
   if (!result.ok()) fail(result.status());
   else show(result.value());
   return result;
@@ -141,7 +145,7 @@ void Course::fail(Status why) {
 Result<Course::Event> Course::advance() {
   switch (stage_) {
     case Stage::begin:
-      stage_ = why_.empty() ? Stage::epoch_begin : Stage::stopped;
+      stage_ = why_.empty() ? first_stage_ : Stage::stopped;
       text_ = resumed_ ? format("goes on after step %lld", static_cast<long long>(steps_)) : "starts";
       return event(Kind::begin, text_.c_str());
     case Stage::epoch_begin: return begin_epoch();
@@ -161,7 +165,8 @@ Result<Course::Event> Course::begin_epoch() {
     rows_ = 0;
     loss_sum_ = 0;
     // An epoch that is so many steps goes on in the data where the one before has ended.
-    if (options_.steps_per_epoch == 0) DTG_TRY(Trainer::begin_epoch(*data_.reading));
+    // So do the data of an epoch whose first step has failed with a worker that was lost.
+    if (options_.steps_per_epoch == 0 && !pulled_) DTG_TRY(Trainer::begin_epoch(*data_.reading));
     DTG_TRY(trainer_->reset_metrics());
   }
   values_.clear();
@@ -178,11 +183,26 @@ void Course::stop_now(std::string why) {
 
 Result<bool> Course::pull() {
   if (options_.steps_per_epoch > 0 && batch_ >= options_.steps_per_epoch) return false;
+  if (crew_ && batch_ >= epoch_batches_) return false;
   DTG_ASSIGN(bool more, data_.reading->next(element_));
+  if (crew_ && !more && options_.steps_per_epoch == 0) {
+    return data_loss("fit: the data of this worker ended after %lld steps of an epoch, and it had said %lld",
+                     static_cast<long long>(batch_), static_cast<long long>(epoch_batches_));
+  }
   if (more || options_.steps_per_epoch == 0) return more;
   DTG_TRY(data_.reading->restart());
   DTG_ASSIGN(more, data_.reading->next(element_));
   return more ? Result<bool>(true) : data_.reading->no_elements("fit");
+}
+
+Result<double> Course::make_step() {
+  double loss = 0;
+  if (crew_) crew_->ask(clock_, !wish_.empty());
+  DTG_TRY(trainer_->step(element_, options_.cancellation.get(), &loss));
+  if (!crew_) return loss;
+  DTG_ASSIGN(stops_, crew_->answer(clock_));
+  rejoined_ = 0;
+  return loss;
 }
 
 Result<Course::Event> Course::step() {
@@ -194,21 +214,26 @@ Result<Course::Event> Course::step() {
   }
   if (options_.cancellation) DTG_TRY(options_.cancellation->status());
   const bool late = options_.time_limit_ns > 0 && clock_.monotonic_ns() - begun_ns_ >= options_.time_limit_ns;
-  if (trainer_->stop_is_asked() || late) {
-    stop_now(late ? "the time limit" : "asked to");
+  wish_ = late ? "the time limit" : trainer_->stop_is_asked() ? "asked to" : "";
+  // Workers stop behind the step beside which one of them has wished so.
+  if (crew_ ? stops_ : !wish_.empty()) {
+    stop_now(wish_.empty() ? "another worker was asked to" : wish_);
     return advance();
   }
   const int64_t asked_ns = clock_.monotonic_ns();
-  DTG_ASSIGN(const bool more, pull());
+  if (!pulled_) {
+    DTG_ASSIGN(const bool more, pull());
+    if (!more) {
+      if (batch_ == 0) return data_.reading->no_elements("fit");
+      DTG_TRY(end_epoch());
+      return advance();
+    }
+  }
+  pulled_ = crew_ != nullptr;
   const int64_t given_ns = clock_.monotonic_ns();
   data_ns_ += given_ns - asked_ns;
-  if (!more) {
-    if (batch_ == 0) return data_.reading->no_elements("fit");
-    DTG_TRY(end_epoch());
-    return advance();
-  }
-  double loss = 0;
-  DTG_TRY(trainer_->step(element_, options_.cancellation.get(), &loss));
+  DTG_ASSIGN(const double loss, make_step());
+  pulled_ = false;
   compute_ns_ += clock_.monotonic_ns() - given_ns;
   const int64_t rows = Trainer::rows_of(element_);
   ++batch_;
@@ -238,13 +263,14 @@ Status Course::end_epoch() {
 Result<Course::Event> Course::validate() {
   const int64_t began_ns = clock_.monotonic_ns();
   std::string ill;
-  DTG_TRY(trainer_->evaluate(*validation_.reading, options_.validation_steps, options_.cancellation.get(), "val_", values_, ill)
+  const int64_t steps = crew_ ? validation_batches_ : options_.validation_steps;
+  DTG_TRY(trainer_->evaluate(*validation_.reading, steps, options_.cancellation.get(), "val_", values_, ill)
               .with_context("fit, validation"));
   if (!ill.empty() && !told_ill_)
     warn("validation: " + ill +
          "; while a \"val_\" value is NaN nothing is decided by it: neither early stopping nor a plateau counts the epoch");
   told_ill_ = !ill.empty();
-  if (options_.validation_steps == 0 && !told_dropped_) {
+  if (steps == 0 && !told_dropped_) {
     const std::string dropped = validation_.reading->tell_dropped("count for nothing");
     told_dropped_ = !dropped.empty();
     if (told_dropped_) warn("validation: " + dropped);
@@ -264,6 +290,7 @@ const double* Course::value_of(const Watch& watch) const {
 // so.
 Result<Course::Event> Course::judge() {
   if (stage_ == Stage::rate) {
+    if (crew_) DTG_TRY(share_values());
     stage_ = Stage::epoch_end;
     if (trainer_->rate_is_ours()) values_.add("learning_rate", static_cast<double>(trainer_->rate()));
     const double* const watched = plateau_ ? value_of(plateau_->rule().watch) : nullptr;

@@ -108,6 +108,21 @@ class Course final : private Checkpoints::Companion {
   Progress::At place_of(const Event& event) const;
   void show(const Event& event);
   Status count_steps();
+  Json::Object state() const;
+  // course_crew.cc: with the fits of other workers.
+  Status meet_crew();
+  Status try_to_meet();
+  Result<Event> rejoin(Status why);
+  Status agree_on_sizes(const std::vector<std::vector<int64_t>>& all);
+  int64_t settings_hash() const;
+  int64_t progress() const;
+  Result<Json> place_and_state() const;
+  Status adopt(const Json& state);
+  Status adopt_best(int root);
+  Status move_data(const Json& state);
+  Status count_unseen(int64_t model_steps);
+  Status share_values();
+  Status rewrite_history();
   Status take(std::vector<ShardTensor>& tensors, TextPairs& metadata) override;
   Status meet(const SetId& newest) override;
   Status put(const RestoredSet& set) override;
@@ -119,6 +134,7 @@ class Course final : private Checkpoints::Companion {
   Result<Event> advance();
   Result<Event> begin_epoch();
   Result<Event> step();
+  Result<double> make_step();
   // Ok: a step is to be made, and element_ is what with. False: the epoch is over.
   Result<bool> pull();
   Result<bool> due();
@@ -147,6 +163,7 @@ class Course final : private Checkpoints::Companion {
   bool validates() const;
 
   const Ref<Trainer> trainer_;
+  Crew* const crew_;  // null: nobody else
   const Data data_, validation_;
   const Options options_;
   const Clock& clock_;
@@ -157,6 +174,7 @@ class Course final : private Checkpoints::Companion {
   std::optional<Board> board_;
   std::optional<Progress> progress_;
   Stage stage_ = Stage::begin;
+  Stage first_stage_ = Stage::epoch_begin;  // behind `begin`
   Status failure_;
   // What a checkpoint keeps.
   int64_t epoch_ = 0;  // complete ones
@@ -176,6 +194,13 @@ class Course final : private Checkpoints::Companion {
   bool resumed_ = false;
   bool saved_ = false;       // what there is now is in a checkpoint
   int64_t saved_step_ = -1;  // of the last checkpoint, in steps_
+  // With a crew: steps of an epoch and of a validation, as all have agreed; whether element_ is still to be made a step with; whether any
+  // worker wishes to stop; and how often the crew was formed anew since the last step.
+  int64_t epoch_batches_ = -1, validation_batches_ = -1;
+  bool pulled_ = false;
+  std::string wish_;  // this one's own reason
+  bool stops_ = false;
+  int rejoined_ = 0;
   int64_t begun_ns_ = 0, epoch_ns_ = 0, epoch_rows_ = 0;
   // Of the epoch, in this process: waiting for elements, steps, validation, and writing checkpoints and the best weights.
   int64_t data_ns_ = 0, compute_ns_ = 0, validation_ns_ = 0, files_ns_ = 0;

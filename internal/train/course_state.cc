@@ -22,7 +22,7 @@ std::vector<const NamedVariable*> weights_of(const Model& model) {
 
 Result<std::vector<Tensor>> values_of(Trainer& trainer, const std::vector<const NamedVariable*>& weights) {
   std::vector<Value> fetches;
-  for (const NamedVariable* weight : weights) fetches.push_back(weight->read);
+  for (const NamedVariable* weight : weights) fetches.push_back(trainer.crew() ? weight->read_here() : weight->read);
   std::vector<Tensor> values(fetches.size());
   DTG_TRY(trainer.session().run({.feeds = {}, .feed_tensors = {}, .fetches = fetches, .targets = {}}, values));
   return values;
@@ -58,7 +58,10 @@ Status Course::open_directory() {
   directory_.emplace(*trainer_->session().runtime().seams().disk, options_.directory);
   DTG_ASSIGN(checkpoints_,
              Checkpoints::open(trainer_->session_ref(), trainer_->model_ref(),
-                               {.directory = directory_->checkpoints(), .keep = options_.keep, .every_ns = options_.checkpoint_ns}));
+                               {.directory = directory_->checkpoints(),
+                                .keep = options_.keep,
+                                .every_ns = options_.checkpoint_ns,
+                                .alone = crew_ != nullptr}));
   DTG_TRY(checkpoints_->add_data("train", *data_.reading, data_.owner));
   if (validation_.reading) {
     DTG_TRY(checkpoints_->add_data("validation", *validation_.reading, validation_.owner, Checkpoints::Place::wished));
@@ -86,10 +89,8 @@ Status Course::count_steps() {
   return {};
 }
 
-Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
-  for (const ShardTensor& each : tensors) {
-    if (each.role == TensorRole::variable) DTG_TRY(check_weight(each.name, each.tensor));
-  }
+// What is counted and decided so far.
+Json::Object Course::state() const {
   Json::Object state = {{"epoch", epoch_}, {"batch", batch_}, {"steps", steps_}, {"rows", rows_}, {"loss_sum", loss_sum_}};
   if (trainer_->rate_is_ours()) {
     state.emplace_back("rate", static_cast<double>(trainer_->rate()));
@@ -104,7 +105,14 @@ Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
   state.emplace_back("why", decided_ ? why_ : "");
   if (stopping_) state.emplace_back("stopping", stopping_->state());
   if (plateau_) state.emplace_back("plateau", plateau_->state());
-  metadata.emplace_back(kState, Json(std::move(state)).text());
+  return state;
+}
+
+Status Course::take(std::vector<ShardTensor>& tensors, TextPairs& metadata) {
+  for (const ShardTensor& each : tensors) {
+    if (each.role == TensorRole::variable) DTG_TRY(check_weight(each.name, each.tensor));
+  }
+  metadata.emplace_back(kState, Json(state()).text());
   for (const Kept& kept : best_kept_) tensors.push_back({kBest + kept.name, kept.value, TensorRole::data, "", ""});
   return {};
 }

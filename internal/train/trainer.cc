@@ -26,14 +26,14 @@ double real_in(const Tensor& tensor) {
   return tensor.dtype() == DType::f64 ? tensor.as<double>()[0] : static_cast<double>(tensor.as<float>()[0]);
 }
 
-// Nobody fits beside the chief, so that a step of all workers together would wait for the others.
+// Without a crew nobody fits beside the chief, so that a step of all workers together would wait for the others.
 Status check_train(const Session& session, NodeId train) {
   const Graph& graph = session.graph();
   DTG_TRY(graph.check_node(train).with_context("make a trainer, train"));
   if (!session.calls_groups(train)) return {};
   return unimplemented(
-      "make a trainer: \"%s\" reduces with the other workers, which cannot fit. Fit runs in one process, or at the chief of a cluster with "
-      "parameter servers; between workers, train with dtg/strategy.h and a loop of your own",
+      "make a trainer: \"%s\" reduces with other workers. Give the trainer the strategy that made it, and let every worker fit; a training "
+      "that reduces without a strategy takes a loop of your own",
       std::string(graph.node(train).name).c_str());
 }
 
@@ -57,10 +57,10 @@ std::string tell_nan(const Graph& graph, std::span<const Value> feeds, const Ele
 Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
   const Graph& graph = model->graph();
   if (&options.session->graph() != &graph) return invalid_argument("make a trainer: the session is of another graph than the model");
-  if (options.session->party() != Party::chief) {
+  if (!options.crew && options.session->party() != Party::chief) {
     return unimplemented(
-        "make a trainer: the session is a %s's. Fit runs in one process, or at the chief of a cluster; between workers, train "
-        "with dtg/replicas.h or dtg/strategy.h and a loop of your own",
+        "make a trainer: the session is a %s's. Fit runs in one process, at the chief of a cluster, or at all workers of a "
+        "MultiWorkerMirrored strategy that the trainer is given; with parameter servers, train with dtg/replicas.h and a loop of your own",
         party_name(options.session->party()));
   }
   if (options.feeds.empty()) return invalid_argument("make a trainer: no feeds; name what the components of an element are fed to");
@@ -72,7 +72,14 @@ Result<Ref<Trainer>> Trainer::create(Ref<Model> model, Options options) {
   DTG_TRY(check_values(graph, options.outputs, "make a trainer, outputs"));
   if (!options.loss.valid()) return invalid_argument("make a trainer: no loss is given; it is what training makes small");
   DTG_TRY(check_scalar(graph, options.loss, "make a trainer, loss"));
-  if (options.train.valid()) DTG_TRY(check_train(*options.session, options.train.node()));
+  if (options.crew) {
+    if (!options.train.valid())
+      return invalid_argument("make a trainer: between workers the strategy makes the training; give what it has made as `train`");
+    DTG_TRY(graph.check_node(options.train.node()).with_context("make a trainer, train"));
+    DTG_TRY(options.crew->prepare(*model));
+  } else if (options.train.valid()) {
+    DTG_TRY(check_train(*options.session, options.train.node()));
+  }
   if (options.training.valid()) {
     DTG_TRY(graph.check(options.training).with_context("make a trainer, training"));
     const ValueInfo& info = graph.info(options.training);

@@ -24,6 +24,7 @@
 #include "nn/optimizer.h"
 #include "session/saved_model.h"
 #include "session/session.h"
+#include "train/crew.h"
 #include "train/record.h"
 
 namespace dtg {
@@ -42,6 +43,7 @@ class Trainer final : public RefCounted {
     // What inputs and outputs are called in an exported model; empty: by their nodes, and "output" or "output_1" and so on.
     std::vector<std::string> input_names = {};
     std::vector<std::string> output_names = {};
+    Ref<Crew> crew = {};  // of the workers that train together with this one; null: it trains alone
   };
   // Adds the training to the graph, unless it is there.
   static Result<Ref<Trainer>> create(Ref<Model> model, Options options);
@@ -95,6 +97,7 @@ class Trainer final : public RefCounted {
 
   Model& model() const { return *model_; }
   const Ref<Model>& model_ref() const { return model_; }
+  Crew* crew() const { return options_.crew.get(); }
   Session& session() const { return *options_.session; }
   const Ref<Session>& session_ref() const { return options_.session; }
   // Begins an epoch of a data set, wherever it stands; one that has not begun stays so.

@@ -10,7 +10,7 @@ static dtg_value of(int64_t id) {
   return value;
 }
 
-static jlong create(JNIEnv* env, jclass self, jlong model, jlong session, jbyteArray options) {
+static jlong create(JNIEnv* env, jclass self, jlong model, jlong session, jlong strategy, jbyteArray options) {
   dtg_trainer_options to = DTG_TRAINER_OPTIONS_INIT;
   dtg_optimizer how;
   dtg_trainer* out = NULL;
@@ -20,6 +20,7 @@ static jlong create(JNIEnv* env, jclass self, jlong model, jlong session, jbyteA
   (void)self;
   if (!packet_open(env, options, &from)) return 0;
   to.session = AS(dtg_session, session);
+  to.strategy = AS(dtg_strategy, strategy);
   to.feeds = packet_values(&from, &to.num_feeds);
   to.num_inputs = (size_t)packet_int(&from);
   to.outputs = packet_values(&from, &to.num_outputs);
@@ -232,7 +233,7 @@ static jlongArray predict(JNIEnv* env, jclass self, jlong trainer, jlong data, j
 }
 
 static const JNINativeMethod methods[] = {
-    NATIVE("trainerCreate", "(JJ[B)J", create),
+    NATIVE("trainerCreate", "(JJJ[B)J", create),
     NATIVE("trainerAddMetric", "(J[B[J)V", add_metric),
     NATIVE("trainerSession", "(J)J", session_of),
     NATIVE("trainerBegin", "(JJJJ[B)V", begin),

@@ -34,6 +34,19 @@
  *   summary.json        what dtg_trainer_summary says, at the end
  *   report.html         the same as a page that needs no network: curves, where the time went, settings. `dtg report` compares runs
  *
+ * Workers of a MultiWorkerMirrored strategy (dtg/strategy.h) fit together: each is a program that builds the same model, asks the strategy
+ * for the training, and gives its trainer `strategy`, that `train`, and as `loss` a value that all have (dtg_strategy_reduce). Each reads
+ * data of its own (dtg_dataset_shard), and says the same of everything else. The fit gives the variables their values; do not run the
+ * target of dtg_model_init.
+ *   - All make as many steps in an epoch: as `steps_per_epoch` says, or as those do whose data have the fewest elements. So with
+ *     `validation_steps`.
+ *   - What an epoch's end decides is decided by the first worker's values. It alone writes the directory, which the others need not see.
+ *   - A stop that any worker is asked for, or a time limit, ends the fit of all behind the step that is under way, or the one after it.
+ *   - When a worker is lost, the others wait for it, 60 s at most. Started again, as by `dtg run --restart on-failure`, it joins the group,
+ *     builds, begins its fit, and all go on from where the furthest is: with the weights to the last bit that nothing would have ended
+ *     with. The loss that the epoch tells leaves out a step that nobody has heard the end of; metrics of that epoch leave out what the
+ *     lost worker had counted. Where all are started again, they go on from the first worker's last checkpoint.
+ *
  * Epochs count from 1. Errors of all functions: INVALID_ARGUMENT (a closed handle, a value of another graph, numbers out of range),
  * RESOURCE_EXHAUSTED, FAILED_PRECONDITION (another thread is inside); others stand with the function. Single: one thread at a time uses a
  * trainer, and with it its model and the data sets of the call; dtg_trainer_stop and dtg_trainer_summary come from any thread, and nobody
@@ -47,6 +60,7 @@
 #include <dtg/metrics.h>
 #include <dtg/nn.h>
 #include <dtg/session.h>
+#include <dtg/strategy.h>
 
 DTG_BEGIN_DECLS
 
@@ -69,14 +83,15 @@ typedef struct dtg_trainer_options {
   dtg_value training;             /* a bool scalar placeholder, true in steps of training and false elsewhere (dropout, norms); {0}: none */
   const char *const *input_names; /* of the inputs in model.dtg, as many as there are, each ends with NUL; NULL: the names of their nodes */
   const char *const *output_names; /* of the outputs; NULL: "output", "output_1" and so on */
+  dtg_strategy *strategy;         /* MultiWorkerMirrored, whose workers all fit together, see above; NULL, and any other: this one alone */
 } dtg_trainer_options;
-#define DTG_TRAINER_OPTIONS_INIT {sizeof(dtg_trainer_options), NULL, NULL, 0, 0, NULL, 0, {0}, NULL, {0}, {0}, NULL, NULL}
+#define DTG_TRAINER_OPTIONS_INIT {sizeof(dtg_trainer_options), NULL, NULL, 0, 0, NULL, 0, {0}, NULL, {0}, {0}, NULL, NULL, NULL}
 /* clang-format on */
 
 /* A trainer of `model`, which it keeps with its session. Adds the training to the graph, with a learning rate that a plateau may lower
  * where the optimizer has a number for it. The model gets the optimizer's variables. `*out` is owned by the caller. Errors: those of
- * dtg_nn_minimize, UNIMPLEMENTED (a session that is not the chief's; a
- * `train` that reduces with other workers). Since 0.1. Semantics: keras.Model.compile. */
+ * dtg_nn_minimize, UNIMPLEMENTED (without such a strategy, a session that is not the chief's, or a `train` that reduces with other
+ * workers), FAILED_PRECONDITION (between workers: the model has no global step). Since 0.1. Semantics: keras.Model.compile. */
 DTG_ERR dtg_trainer_create(dtg_model *model, const dtg_trainer_options *options, dtg_trainer **out) DTG_NOEXCEPT;
 
 /* Adds a reference and returns the trainer; NULL for NULL. Any thread. Since 0.1. */

@@ -8,7 +8,7 @@
 #include "base/interrupt.h"
 #include "device/cpu/targets.h"
 
-#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/rows.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep

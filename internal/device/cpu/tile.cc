@@ -7,7 +7,7 @@
 #include "device/cpu/targets.h"
 
 // Scalable vectors cannot stand in arrays; the subsets left out here have the same tile as the one below.
-#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (DTG_SCALABLE_TARGETS | HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "device/cpu/tile.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep

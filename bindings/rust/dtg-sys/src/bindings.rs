@@ -1402,6 +1402,7 @@ pub struct dtg_trainer_options {
     pub training: dtg_value,
     pub input_names: *const *const c_char,
     pub output_names: *const *const c_char,
+    pub strategy: *mut dtg_strategy,
 }
 
 #[repr(C)]
@@ -2496,6 +2497,7 @@ impl dtg_trainer_options {
         training: dtg_value { id: 0 },
         input_names: null(),
         output_names: null(),
+        strategy: null_mut(),
     };
 }
 

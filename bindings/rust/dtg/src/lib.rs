@@ -145,7 +145,9 @@ pub use server::{Security, Server, ServerOptions, keygen};
 pub use serving::{Export, RestoreOptions};
 pub use session::{Outcome, Session, SessionOptions};
 pub use sharded::Sharded;
-pub use strategy::{Assign, CrossDevice, CustomOptions, PerReplica, ReduceAlgorithm, Strategy, StrategyKind, StrategyOptions};
+pub use strategy::{
+    Assign, CrossDevice, CustomOptions, PerReplica, ReduceAlgorithm, Strategy, StrategyKind, StrategyOptions, StrategyWorkers,
+};
 pub use tensor::Tensor;
 pub use trainer::{Stopper, Trainer, TrainerOptions};
 pub use training::{Optimizer, OptimizerKind, Schedule, Training, batch_sizes};

@@ -149,7 +149,29 @@ pub struct Strategy<'m> {
     _hooks: Option<Rc<Hooks<'m>>>,
 }
 
+/// The workers of a strategy, for [`TrainerOptions::workers`](crate::TrainerOptions::workers): they stay when the [`Strategy`] goes, so that a
+/// trainer may have the model.
+pub struct StrategyWorkers(Handle<sys::dtg_strategy>);
+
+impl StrategyWorkers {
+    pub(crate) fn raw(&self) -> *mut sys::dtg_strategy {
+        self.0.raw()
+    }
+}
+
+impl fmt::Debug for StrategyWorkers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StrategyWorkers")
+    }
+}
+
 impl<'m> Strategy<'m> {
+    /// Its workers, which fit together. None in a forked child.
+    pub fn workers(&self) -> Option<StrategyWorkers> {
+        // SAFETY: an open strategy, to which this is one reference more.
+        unsafe { Handle::adopt(sys::dtg_strategy_retain(self.handle.raw())) }.map(StrategyWorkers)
+    }
+
     /// A strategy for a model. Errors: `InvalidArgument` (a device that is none, a device twice, a number that does not fit the kind).
     #[track_caller]
     pub fn new(model: &'m Model, options: &StrategyOptions<'_>) -> Result<Self> {

@@ -19,6 +19,7 @@ use crate::keras::MetricValues;
 use crate::model::Model;
 use crate::outputs::Outputs;
 use crate::session::Session;
+use crate::strategy::StrategyWorkers;
 use crate::tensor::Tensor;
 use crate::training::Optimizer;
 
@@ -49,6 +50,12 @@ pub struct TrainerOptions<'a> {
     pub input_names: &'a [&'a str],
     /// Of the outputs there. None: "output", "output_1" and so on.
     pub output_names: &'a [&'a str],
+    /// Those of a [`StrategyKind::MultiWorkerMirrored`](crate::StrategyKind), which all fit together: each is a program that builds the same
+    /// model, and gives its trainer `train` of [`Strategy::minimize`](crate::Strategy::minimize), as `loss` the mean of
+    /// [`Strategy::reduce`](crate::Strategy::reduce), and data of its own ([`Dataset::shard`]). The fit gives the variables their values; do
+    /// not run [`Model::init`]. A worker that is lost is waited for, a minute at most, and all go on from where the furthest is. The first
+    /// worker alone writes the directory. None: this program alone.
+    pub workers: Option<&'a StrategyWorkers>,
 }
 
 impl TrainerOptions<'_> {
@@ -57,7 +64,8 @@ impl TrainerOptions<'_> {
         let (feeds, optimizer) = (feeds.to_vec(), Optimizer::default());
         let (session, outputs, metrics, train, training) = (None, &[][..], &[][..], None, None);
         let (input_names, output_names) = (&[][..], &[][..]);
-        Self { session, feeds, inputs: 0, outputs, loss, optimizer, metrics, train, training, input_names, output_names }
+        let workers = None;
+        Self { session, feeds, inputs: 0, outputs, loss, optimizer, metrics, train, training, input_names, output_names, workers }
     }
 }
 
@@ -118,6 +126,7 @@ impl Trainer {
             training: Value::or_none(options.training),
             input_names: inputs.or_null(),
             output_names: outputs.or_null(),
+            strategy: options.workers.map_or(null_mut(), StrategyWorkers::raw),
             ..sys::dtg_trainer_options::INIT
         };
         // SAFETY: an open model; structs and arrays, with their lengths, that outlive the call.

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use common::{Folder, refused, world};
 use dtg::{
-    Activation, Assign, Cluster, CrossDevice, CustomOptions, DType, Dense, ErrorKind, Graph, GroupOptions, Hooks, Initializer,
-    Model, Optimizer, ReduceAlgorithm, Reduction, Result, Scope, Server, ServerOptions, Session, SessionOptions, Strategy,
-    StrategyKind, StrategyOptions, Tensor, Training, Value, VariableSpec, ops,
+    Activation, Assign, Cluster, CrossDevice, CustomOptions, DType, Dataset, Dense, ErrorKind, Fit, Graph, GroupOptions, Hooks,
+    Initializer, Model, Optimizer, ReduceAlgorithm, Reduction, Result, Scope, Server, ServerOptions, Session, SessionOptions,
+    Strategy, StrategyKind, StrategyOptions, Tensor, Trainer, TrainerOptions, Training, Value, VariableSpec, ops,
 };
 
 const BATCH: [f32; 12] = [1.0, 2.0, 3.0, -1.0, 0.0, 1.0, 0.5, 0.5, 0.0, 2.0, -2.0, 1.0];
@@ -67,8 +67,8 @@ fn copies_train_like_towers() {
     }
 }
 
-/// A worker's kernel after three steps on its half of the batch.
-fn worker(server: &Server, rank: usize) -> Result<Vec<f32>> {
+/// A worker's kernel after three steps on its half of the batch, by hand or by a fit of all workers.
+fn worker(server: &Server, rank: usize, fits: bool) -> Result<Vec<f32>> {
     let soon = Duration::from_secs(20);
     let group = GroupOptions::new().timeout(soon).join(server)?;
     let model = Model::new(Graph::new()?, 5 + rank as u64)?; // the first one's values are everybody's
@@ -83,13 +83,32 @@ fn worker(server: &Server, rank: usize) -> Result<Vec<f32>> {
     };
     let strategy = Strategy::new(&model, &options)?;
     assert_eq!((strategy.replicas()?, strategy.replicas_in_sync()?), (1, 2));
-    let training = strategy.scope(|| {
+    let (training, mean) = strategy.scope(|| {
+        model.global_step()?;
         let own = strategy.split(x)?;
         let [losses] = strategy.run(&[own], |_, own| Ok([loss(&model, own[0])?]))?;
-        strategy.minimize(losses, Reduction::Mean, &Optimizer::adam(0.1))
+        let training = strategy.minimize(losses, Reduction::Mean, &Optimizer::adam(0.1))?;
+        Ok((training, strategy.reduce(Reduction::Mean, losses)?))
     })?;
     let (level, init) = (strategy.level()?, model.init()?);
     let session = Session::connect(server.target(), &model)?;
+    if fits {
+        let kernel = model.find_variable("dense/kernel")?.read;
+        let workers = strategy.workers();
+        drop(strategy);
+        let what = TrainerOptions {
+            session: Some(&session),
+            train: Some(training.train),
+            workers: workers.as_ref(),
+            ..TrainerOptions::new(&[x], mean)
+        };
+        let mut trainer = Trainer::new(model, &what)?;
+        let half = Tensor::from_slice(&[2, 3], &BATCH[6 * rank..6 * rank + 6])?;
+        let mut data = Dataset::tensors(&[&half])?.batch(2, true)?;
+        trainer.fit(&mut data, None, &Fit { epochs: 3, ..Default::default() }, |_, _| Ok(()))?;
+        group.barrier()?;
+        return Ok(session.run().fetch(kernel).call()?.slice::<f32>(0)?.to_vec());
+    }
     session.run_target(init)?;
     let half = Tensor::from_slice(&[2, 3], &BATCH[6 * rank..6 * rank + 6])?;
     for _ in 0..3 {
@@ -115,12 +134,14 @@ fn workers_train_like_towers() {
     let folder = Folder::new("workers");
     let cluster = Cluster::parse(&format!("worker=unix:{},unix:{}", folder.file("w0"), folder.file("w1"))).unwrap();
     let servers: Vec<_> = (0..2).map(|rank| ServerOptions::new().task("worker", rank).start(&cluster).unwrap()).collect();
-    std::thread::scope(|all| {
-        for (rank, server) in servers.iter().enumerate() {
-            let towers = &towers;
-            all.spawn(move || assert_eq!(&worker(server, rank).unwrap(), towers));
-        }
-    });
+    for fits in [false, true] {
+        std::thread::scope(|all| {
+            for (rank, server) in servers.iter().enumerate() {
+                let towers = &towers;
+                all.spawn(move || assert_eq!(&worker(server, rank, fits).unwrap(), towers));
+            }
+        });
+    }
 }
 
 #[test]

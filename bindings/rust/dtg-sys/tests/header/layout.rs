@@ -805,6 +805,7 @@ pub const LAYOUTS: &[Layout] = &[
         ("training", offset_of!(dtg_trainer_options, training), width(|s: &dtg_trainer_options| &s.training)),
         ("input_names", offset_of!(dtg_trainer_options, input_names), width(|s: &dtg_trainer_options| &s.input_names)),
         ("output_names", offset_of!(dtg_trainer_options, output_names), width(|s: &dtg_trainer_options| &s.output_names)),
+        ("strategy", offset_of!(dtg_trainer_options, strategy), width(|s: &dtg_trainer_options| &s.strategy)),
     ]),
     ("dtg_early_stopping", size_of::<dtg_early_stopping>(), &[
         ("struct_size", offset_of!(dtg_early_stopping, struct_size), width(|s: &dtg_early_stopping| &s.struct_size)),

@@ -67,8 +67,8 @@ class StrategyTest {
         });
   }
 
-  /** A worker's kernel after three steps on its half of the batch. */
-  private static float[] worker(Server server, int rank) {
+  /** A worker's kernel after three steps on its half of the batch, by hand or by a fit of all workers. */
+  private static float[] worker(Server server, int rank, boolean fits) {
     Duration soon = World.SECOND.multipliedBy(20);
     try (Group group = Group.join(server, new GroupOptions().timeout(soon)); Graph graph = new Graph();
         Model model = new Model(graph, 5 + rank); // the first one's values are everybody's
@@ -82,18 +82,28 @@ class StrategyTest {
                     .timeout(soon))) {
       assertEquals(2, strategy.replicasInSync());
       Value x = graph.placeholder("x", DType.F32, 2, 3);
+      Value[] mean = new Value[1];
       Training training =
           strategy.scope(
               () -> {
+                model.globalStep();
                 List<Strategy.PerReplica> losses =
                     strategy.run((replica, own) -> List.of(loss(graph, model, own.get(0))), strategy.split(x));
+                mean[0] = strategy.reduce(Reduction.MEAN, losses.get(0));
                 return strategy.minimize(losses.get(0), Reduction.MEAN, Optimizer.adam().rate(0.1));
               });
       Value level = strategy.level(), init = model.init();
       try (Session session = Session.connect(null, server.target(), graph, new SessionOptions());
           Tensor half = Tensor.of(Arrays.copyOfRange(BATCH, 6 * rank, 6 * rank + 6), 2, 3)) {
-        session.run(init);
-        for (int step = 0; step < 3; step++) session.run().feed(x, half).targets(training.train()).call().close();
+        if (fits) {
+          TrainerOptions what = new TrainerOptions().session(session).feeds(x).loss(mean[0]).train(training.train()).strategy(strategy);
+          try (Trainer trainer = new Trainer(model, what); Dataset data = Dataset.tensors(half)) {
+            trainer.fit(data.batch(2, true), new FitOptions().epochs(3));
+          }
+        } else {
+          session.run(init);
+          for (int step = 0; step < 3; step++) session.run().feed(x, half).targets(training.train()).call().close();
+        }
         session.run(level);
         try (Results read = session.run().fetch(model.variable("dense/kernel").read()).call()) {
           float[] values = read.get(0).toFloats();
@@ -109,9 +119,11 @@ class StrategyTest {
     float[] towers = towers();
     try (Cluster cluster = Cluster.parse("worker=" + address("w0") + "," + address("w1"));
         Server first = Server.start(cluster, new ServerOptions()); Server second = Server.start(cluster, new ServerOptions().task(1))) {
-      CompletableFuture<float[]> other = CompletableFuture.supplyAsync(() -> worker(second, 1));
-      assertArrayEquals(towers, worker(first, 0));
-      assertArrayEquals(towers, other.get(60, TimeUnit.SECONDS));
+      for (boolean fits : new boolean[] {false, true}) {
+        CompletableFuture<float[]> other = CompletableFuture.supplyAsync(() -> worker(second, 1, fits));
+        assertArrayEquals(towers, worker(first, 0, fits));
+        assertArrayEquals(towers, other.get(60, TimeUnit.SECONDS));
+      }
     }
   }
 

@@ -597,7 +597,7 @@ final class Native {
   static native void writerClose(long writer);
 
   // trainer
-  static native long trainerCreate(long model, long session, byte[] options);
+  static native long trainerCreate(long model, long session, long strategy, byte[] options);
 
   static native void trainerAddMetric(long trainer, byte[] name, long[] values);
 

@@ -52,8 +52,10 @@ public final class Trainer extends Handle {
 
   private static long make(long model, TrainerOptions options, byte[] what) {
     long session = hold(options.session);
+    long strategy = 0;
     try {
-      long made = Native.trainerCreate(model, session, what);
+      strategy = hold(options.strategy);
+      long made = Native.trainerCreate(model, session, strategy, what);
       boolean good = false;
       try {
         for (Map.Entry<String, MetricValues> each : options.metrics.entrySet()) {
@@ -65,6 +67,7 @@ public final class Trainer extends Handle {
         if (!good) Native.release(Kind.TRAINER.ordinal(), made);
       }
     } finally {
+      if (strategy != 0) drop(options.strategy);
       drop(options.session);
     }
   }

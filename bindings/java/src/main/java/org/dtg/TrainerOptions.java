@@ -18,6 +18,7 @@ public final class TrainerOptions {
   private String[] inputNames = {};
   private String[] outputNames = {};
   Session session;
+  Strategy strategy;
   final Map<String, MetricValues> metrics = new LinkedHashMap<>();
 
   /** Nothing yet; feeds and a loss must be said. */
@@ -139,6 +140,20 @@ public final class TrainerOptions {
    */
   public TrainerOptions session(Session session) {
     this.session = session;
+    return this;
+  }
+
+  /**
+   * Whose workers all fit together. Each is a program that builds the same model, gives its trainer the strategy, the target of its {@link
+   * Strategy#minimize}, and as loss the mean of its {@link Strategy#reduce}, and reads data of its own ({@link Dataset#shard}). The fit gives
+   * the variables their values; do not run {@link Model#init}. A worker that is lost is waited for, a minute at most, and all go on from where
+   * the furthest is. The first worker alone writes the directory.
+   *
+   * @param strategy a MultiWorkerMirrored one; null, or another kind: this program alone
+   * @return this
+   */
+  public TrainerOptions strategy(Strategy strategy) {
+    this.strategy = strategy;
     return this;
   }
 
