@@ -83,7 +83,7 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
       self.name() + " serves at " + server->target_ + (clear ? "; what is sent there travels in the clear" : ""));
   if (host.directory)
     host.directory->add(server->target_, {server->task_, server->options_.cluster, server->options_.filters, server->options_.security,
-                                           server->options_.shared_memory});
+                                          server->options_.shared_memory});
   return server;
 }
 

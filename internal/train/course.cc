@@ -264,8 +264,8 @@ Result<Course::Event> Course::validate() {
   const int64_t began_ns = clock_.monotonic_ns();
   std::string ill;
   const int64_t steps = crew_ ? validation_batches_ : options_.validation_steps;
-  DTG_TRY(trainer_->evaluate(*validation_.reading, steps, options_.cancellation.get(), "val_", values_, ill)
-              .with_context("fit, validation"));
+  DTG_TRY(
+      trainer_->evaluate(*validation_.reading, steps, options_.cancellation.get(), "val_", values_, ill).with_context("fit, validation"));
   if (!ill.empty() && !told_ill_)
     warn("validation: " + ill +
          "; while a \"val_\" value is NaN nothing is decided by it: neither early stopping nor a plateau counts the epoch");

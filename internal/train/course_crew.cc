@@ -12,7 +12,7 @@ namespace {
 // Of losses one after the other without a step in between.
 constexpr int kRejoinsMost = 20;
 constexpr JsonLimits kStateLimits{size_t{1} << 28, size_t{1} << 24, 64};
-constexpr const char* kStages[] = {"begin",    "epoch_begin",      "step",    "validation", "rate",
+constexpr const char* kStages[] = {"begin",     "epoch_begin",      "step",    "validation", "rate",
                                    "epoch_end", "epoch_checkpoint", "stopped", "finish",     "over"};
 
 bool is_true(const Json& state, const char* name) {
@@ -39,7 +39,8 @@ int64_t Course::settings_hash() const {
                             static_cast<long long>(options_.steps_per_epoch), static_cast<long long>(options_.validation_every),
                             static_cast<long long>(options_.validation_steps), validation_.reading ? 1 : 0);
   for (size_t i = 0; i < trainer_->metric_count(); ++i) text += "; " + trainer_->metric_name(i);
-  if (stopping_) text += "; stopping by " + stopping_->rule().watch.name + format(", patience %lld", static_cast<long long>(stopping_->rule().patience));
+  if (stopping_)
+    text += "; stopping by " + stopping_->rule().watch.name + format(", patience %lld", static_cast<long long>(stopping_->rule().patience));
   if (options_.best) text += "; best by " + options_.best->name;
   return static_cast<int64_t>(hash_bytes(text) >> 1);
 }

@@ -56,12 +56,11 @@ Status Course::check_model() {
 
 Status Course::open_directory() {
   directory_.emplace(*trainer_->session().runtime().seams().disk, options_.directory);
-  DTG_ASSIGN(checkpoints_,
-             Checkpoints::open(trainer_->session_ref(), trainer_->model_ref(),
-                               {.directory = directory_->checkpoints(),
-                                .keep = options_.keep,
-                                .every_ns = options_.checkpoint_ns,
-                                .alone = crew_ != nullptr}));
+  DTG_ASSIGN(
+      checkpoints_,
+      Checkpoints::open(
+          trainer_->session_ref(), trainer_->model_ref(),
+          {.directory = directory_->checkpoints(), .keep = options_.keep, .every_ns = options_.checkpoint_ns, .alone = crew_ != nullptr}));
   DTG_TRY(checkpoints_->add_data("train", *data_.reading, data_.owner));
   if (validation_.reading) {
     DTG_TRY(checkpoints_->add_data("validation", *validation_.reading, validation_.owner, Checkpoints::Place::wished));

@@ -17,8 +17,8 @@ struct Case {
   double clip = 0;
   double dropped = 0;
   std::string name() const {
-    static const char* const names[] = {"sgd", "momentum", "adam", "adagrad", "rmsprop", "adamw",
-                                        "adadelta", "adamax", "nadam", "ftrl", "lion", "lamb", "lars", "adafactor"};
+    static const char* const names[] = {"sgd",    "momentum", "adam", "adagrad", "rmsprop", "adamw", "adadelta",
+                                        "adamax", "nadam",    "ftrl", "lion",    "lamb",    "lars",  "adafactor"};
     return std::string(names[optimizer]) + (rows ? " rows" : " dense") + (uneven ? " uneven" : " even") + (clip > 0 ? " clipped" : "") +
            (dropped > 0 ? " with dropout" : "");
   }

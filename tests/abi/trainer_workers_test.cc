@@ -1,5 +1,5 @@
-// Fits of several workers together: against one process with as many replicas, with workers that are lost at any step and come again, stops,
-// checkpoints, and what does not fit. The workers are servers in this process, each with a runtime and a thread.
+// Fits of several workers together: against one process with as many replicas, with workers that are lost at any step and come again,
+// stops, checkpoints, and what does not fit. The workers are servers in this process, each with a runtime and a thread.
 #include <filesystem>
 #include <thread>
 
@@ -317,7 +317,8 @@ TEST_F(TrainerOfWorkers, OthersFitsAndUnknownLengthsAreSaid) {
     Worker worker(cluster_, rank);
     dtg_dataset *const train = data_of_worker(rank, 2, false), *const endless = data_of_worker(rank, 2, false);
     dtg_fit how = epochs(2 + rank);
-    const std::string other = refused(dtg_trainer_begin(worker.net->trainer, train, nullptr, &how), DTG_FAILED_PRECONDITION, "other epochs");
+    const std::string other =
+        refused(dtg_trainer_begin(worker.net->trainer, train, nullptr, &how), DTG_FAILED_PRECONDITION, "other epochs");
     EXPECT_NE(other.find("worker 1 asks for another fit than worker 0"), other.npos) << other;
     OK(dtg_dataset_repeat(endless, -1));
     how = epochs(1);

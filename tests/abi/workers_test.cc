@@ -94,7 +94,8 @@ class Workers : public ::testing::Test {
     std::vector<std::thread> threads;
     for (int i = 0; i < count_; ++i) {
       threads.emplace_back([&, i] {
-        Worker worker(cluster_, i, of_each, options, 7 + static_cast<uint64_t>(one_seed ? 0 : i));  // the others' seeds count only where layers draw
+        Worker worker(cluster_, i, of_each, options,
+                      7 + static_cast<uint64_t>(one_seed ? 0 : i));  // the others' seeds count only where layers draw
         body(worker);
         worker.meet();
       });
@@ -104,21 +105,24 @@ class Workers : public ::testing::Test {
   // What all workers have come to; it is the same.
   Bytes trained(const Case& c, int of_each, const dtg_strategy_options& options) {
     std::vector<Bytes> found(static_cast<size_t>(count_));
-    all(of_each, options, [&](Worker& worker) {
-      Model model(worker, c);
-      std::map<std::string, std::vector<dtg_value>> copies;
-      for (const auto& [name, variable] : worker.job->variables()) {
-        if (name != "global_step") copies[name] = worker.job->copies(variable.handle);
-      }
-      worker.begin();
-      for (int step = 0; step < kSteps; ++step) OK(model.step(step, count_));
-      Bytes& mine = found[static_cast<size_t>(worker.rank)];
-      mine = worker.job->all_bytes();
-      for (const auto& [name, reads] : copies) {
-        EXPECT_EQ(reads.size(), static_cast<size_t>(of_each)) << name;
-        for (const dtg_value read : reads) EXPECT_EQ(worker.job->bytes(read), mine[name]) << name;
-      }
-    }, c.dropped > 0);
+    all(
+        of_each, options,
+        [&](Worker& worker) {
+          Model model(worker, c);
+          std::map<std::string, std::vector<dtg_value>> copies;
+          for (const auto& [name, variable] : worker.job->variables()) {
+            if (name != "global_step") copies[name] = worker.job->copies(variable.handle);
+          }
+          worker.begin();
+          for (int step = 0; step < kSteps; ++step) OK(model.step(step, count_));
+          Bytes& mine = found[static_cast<size_t>(worker.rank)];
+          mine = worker.job->all_bytes();
+          for (const auto& [name, reads] : copies) {
+            EXPECT_EQ(reads.size(), static_cast<size_t>(of_each)) << name;
+            for (const dtg_value read : reads) EXPECT_EQ(worker.job->bytes(read), mine[name]) << name;
+          }
+        },
+        c.dropped > 0);
     for (const Bytes& each : found) EXPECT_EQ(each, found[0]) << c.name();
     return found[0];
   }
@@ -153,8 +157,8 @@ Bytes mirrored(const Case& c, dtg_cross_device cross) {
 }
 
 std::vector<Case> cases() {
-  return {{DTG_OPT_MOMENTUM, false, false, 0.05}, {DTG_OPT_ADAM, true, false}, {DTG_OPT_SGD, true, true}, {DTG_OPT_ADAM, false, true},
-          {DTG_OPT_SGD, false, false, 0, 0.5},   {DTG_OPT_ADAM, true, true, 0, 0.3}};
+  return {{DTG_OPT_MOMENTUM, false, false, 0.05}, {DTG_OPT_ADAM, true, false},       {DTG_OPT_SGD, true, true}, {DTG_OPT_ADAM, false, true},
+          {DTG_OPT_SGD, false, false, 0, 0.5},    {DTG_OPT_ADAM, true, true, 0, 0.3}};
 }
 
 TEST_F(Workers, TrainLikeMirroredAndOneProcessWithTheSameShards) {

@@ -49,10 +49,10 @@
  * other strategies of the group than the others, or more of them, wait for calls that do not come: the error that ends this says so.
  *   With one device per worker, and with DTG_REDUCE_TO_ONE_DEVICE for any number, the bits are those of Mirrored with as many replicas and
  * of dtg_nn_minimize_towers over the same shares of the batch. Layers that draw (dtg_nn_dropout and its kin) do so by the seed of their
- * worker's model, the layer, the replica's number among those of all workers, and the step: for these bits give all models one seed. With several devices, that has every worker gather the
- * gradients of all replicas; DTG_REDUCE_HIERARCHICAL adds up each worker's own first and sends only the sum.
- *   A worker that is lost ends the step of the others with UNAVAILABLE and its name, and none of them has applied half a step. They call
- * dtg_group_reform, which waits for it to be started again, and run the target of dtg_strategy_level, while the new process
+ * worker's model, the layer, the replica's number among those of all workers, and the step: for these bits give all models one seed. With
+ * several devices, that has every worker gather the gradients of all replicas; DTG_REDUCE_HIERARCHICAL adds up each worker's own first and
+ * sends only the sum. A worker that is lost ends the step of the others with UNAVAILABLE and its name, and none of them has applied half a
+ * step. They call dtg_group_reform, which waits for it to be started again, and run the target of dtg_strategy_level, while the new process
  * joins the group and runs that of dtg_model_init: all go on from the step of the one that had made the most.
  *
  * Losses. DTG_REDUCE_MEAN is right for losses that are means over equal shares. Where shares differ, let each replica give the sum over its

@@ -40,6 +40,7 @@
  * target of dtg_model_init.
  *   - All make as many steps in an epoch: as `steps_per_epoch` says, or as those do whose data have the fewest elements. So with
  *     `validation_steps`.
+ *   - dtg_trainer_evaluate and a metric's result are calls of all workers too, at the same place of each program.
  *   - What an epoch's end decides is decided by the first worker's values. It alone writes the directory, which the others need not see.
  *   - A stop that any worker is asked for, or a time limit, ends the fit of all behind the step that is under way, or the one after it.
  *   - When a worker is lost, the others wait for it, 60 s at most. Started again, as by `dtg run --restart on-failure`, it joins the group,
