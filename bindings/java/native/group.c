@@ -83,7 +83,7 @@ static jbyteArray member(JNIEnv* env, jclass self, jlong group, jint of) {
 
 static const JNINativeMethod methods[] = {
     NATIVE("groupJoin", "(J[B)J", join),     NATIVE("groupCollect", "(JIJII[J)J", collect), NATIVE("groupBarrier", "(JJ)V", barrier),
-    NATIVE("groupReform", "(JJJ)V", reform), NATIVE("groupLeave", "(J)V", leave),         NATIVE("groupRank", "(J)I", rank),
-    NATIVE("groupSize", "(J)I", size),       NATIVE("groupEpoch", "(J)J", epoch),         NATIVE("groupMember", "(JI)[B", member),
+    NATIVE("groupReform", "(JJJ)V", reform), NATIVE("groupLeave", "(J)V", leave),           NATIVE("groupRank", "(J)I", rank),
+    NATIVE("groupSize", "(J)I", size),       NATIVE("groupEpoch", "(J)J", epoch),           NATIVE("groupMember", "(JI)[B", member),
 };
 JNI_TABLE(jni_group, methods);
