@@ -36,9 +36,11 @@ fn the_thread_table_is_that_of_the_headers() {
     {
         assert!(send && sync, "{name} is shared");
     }
-    for (name, send, sync) in table!(Model, Trainer, Fitting<'static>, Dataset, Weights, EventWriter) {
+    for (name, send, sync) in table!(Model, Trainer, Fitting<'static>, Dataset, Weights, EventWriter, Checkpoint) {
         assert!(send && !sync, "{name} is single: Send {send}, Sync {sync}");
     }
+    // They borrow their model, and stay with it.
+    assert!(!Probe::<Strategy<'static>>::SYNC && !Probe::<Mesh<'static>>::SYNC);
 }
 
 /// The crate as cargo has just built it for this test, and where what it needs lies.
