@@ -40,8 +40,9 @@ final class World {
     return out;
   }
 
-  /** What others or the clock have caused tells a phase, and a task, a peer or both. */
+  /** What others or the clock have caused tells a phase, and a task, a peer or both; not what Java refuses before it has asked anybody. */
   static void tellsWhere(DtgException error) {
+    if (error.getMessage().contains("its timeout is zero")) return;
     if (error.code() != Code.DEADLINE_EXCEEDED && error.code() != Code.ABORTED && error.code() != Code.UNAVAILABLE) return;
     assertTrue(!error.phase().isEmpty(), () -> "no phase: " + error);
     assertTrue(!(error.task() + error.peer()).isEmpty(), () -> "neither task nor peer: " + error);
