@@ -40,7 +40,9 @@ fn the_thread_table_is_that_of_the_headers() {
         assert!(send && !sync, "{name} is single: Send {send}, Sync {sync}");
     }
     // They borrow their model, and stay with it.
-    assert!(!Probe::<Strategy<'static>>::SYNC && !Probe::<Mesh<'static>>::SYNC);
+    for (name, sync) in [("Strategy", Probe::<Strategy<'static>>::SYNC), ("Mesh", Probe::<Mesh<'static>>::SYNC)] {
+        assert!(!sync, "{name} is single");
+    }
 }
 
 /// The crate as cargo has just built it for this test, and where what it needs lies.
