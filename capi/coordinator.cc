@@ -2,6 +2,7 @@
 // of a coordinator closes it when it goes. Any thread.
 #include "dtg/coordinator.h"
 
+#include "base/whereabouts.h"
 #include "capi/cancellation.h"
 #include "capi/guard.h"
 #include "capi/nn.h"
@@ -129,7 +130,8 @@ Status fetch(RemoteValueObject& object, dtg_tensor** fetched, size_t count, int6
   const HeldCancellation cancellation(handle);
   DTG_TRY(cancellation.status());
   DTG_ASSIGN(const Deadline until, object.session->time_limit(timeout_ns));
-  DTG_TRY(object.value->wait(object.session->runtime().clock(), until, cancellation.get()));
+  const Status outcome = object.value->wait(object.session->runtime().clock(), until, cancellation.get());
+  DTG_TRY(told_by(outcome, object.session->driver().task().name(), "schedule"));
   DTG_ASSIGN(std::vector<Tensor> values, object.value->values());
   for (size_t i = 0; i < count; ++i) {
     const Status status = give(HandleType::tensor, Ref<TensorObject>::adopt(TensorObject::make(std::move(values[i]))), &fetched[i]);

@@ -187,7 +187,7 @@ dtg_error* dtg_dataset_deal(dtg_dataset* dataset, dtg_model* model, dtg_session*
     auto asks = [asked = Ref<Session>::share(running.get()), added = *held->replicated, wait_ns](int64_t epoch) {
       return ask_for_element(*asked, added, epoch, wait_ns);
     };
-    auto longer = make_dealt(data.reading.take(), std::move(asks));
+    auto longer = make_dealt(data.reading.take(), std::move(asks), running->driver().task().name());
     if (!longer.ok()) return data.give_up(longer.status());
     data.dealt = longer.value().get();
     data.reading.put(longer.take());

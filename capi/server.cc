@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/whereabouts.h"
 #include "capi/cluster.h"
 #include "capi/guard.h"
 #include "capi/objects.h"
@@ -155,7 +156,9 @@ Status look(dtg_runtime* handle, std::string_view target, const dtg_session_opti
   DTG_ASSIGN(Host host, runtime->host());
   DTG_TRY(read_security(options.key_file, options.key_file_len, options.security, &host.security));
   const int64_t timeout_ns = options.connect_timeout_ns ? options.connect_timeout_ns : kLookNs;
-  return give_text(Driver::look(host, {}, address, Deadline::after(runtime->clock(), timeout_ns), runtime), out);
+  auto seen = Driver::look(host, {}, address, Deadline::after(runtime->clock(), timeout_ns), runtime);
+  if (names_whereabouts(seen.status().code())) return seen.status().at_peer(address.text()).in_phase("ask");
+  return give_text(seen, out);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,4 +116,62 @@ func TestCheckpointNamesWhatDoesNotFit(t *testing.T) {
 	if _, err := other.model.Checkpoint(other.s, ""); !errors.Is(err, dtg.ErrInvalidArgument) {
 		t.Errorf("no directory: %v", err)
 	}
+}
+
+// clash has two goroutines do the one and the other until the library refuses one of them; whatever else fails is a failure of the test.
+func clash(t *testing.T, noun string, one, other func() error) {
+	t.Helper()
+	var both sync.WaitGroup
+	var over atomic.Bool
+	for _, call := range []func() error{one, other} {
+		both.Add(1)
+		go func() {
+			defer both.Done()
+			for end := time.Now().Add(time.Minute); !over.Load() && time.Now().Before(end); {
+				err := call()
+				if err == nil {
+					continue
+				}
+				if over.Swap(true); !errors.Is(err, dtg.FailedPrecondition) || !strings.Contains(err.Error(), noun) {
+					t.Errorf("two goroutines in one %s: %v", noun, err)
+				}
+			}
+		}()
+	}
+	both.Wait()
+	if !over.Load() {
+		t.Errorf("nobody was refused who came second into a %s", noun)
+	}
+}
+
+func TestCheckpointOfTwoGoroutines(t *testing.T) {
+	leaves(t)
+	l := newLearner(t, filepath.Join(t.TempDir(), "sets"), 3)
+	dtg.Must(l.sets.Resume())
+	want(t, l.sets.Save(background, 0))
+	save := func() error { return l.sets.BeginSave(0) }
+	restore := func() error { _, err := l.sets.Restore(""); return err }
+	next := func() error {
+		batch, err := l.data.Next()
+		if err == nil {
+			err = batch[0].Close()
+		}
+		return err
+	}
+	clash(t, "checkpoint", save, save)
+	clash(t, "checkpoint", restore, save)
+	clash(t, "data set", next, restore)
+	clash(t, "data set", next, save)
+	clash(t, "model", restore, func() error { _, err := l.model.FindVariable("w"); return err })
+	events := closing(t, dtg.Must(dtg.OpenEventWriter(t.TempDir())))
+	scalar := func() error { return events.Scalar("loss", 1, 1) }
+	clash(t, "event writer", scalar, scalar)
+	// All of them go on serving.
+	want(t, l.sets.Wait(background))
+	l.step()
+	want(t, l.sets.Save(background, 1))
+	if at := dtg.Must(l.sets.Restore("")); at.Step != 1 {
+		t.Errorf("restored %+v", at)
+	}
+	l.step()
 }

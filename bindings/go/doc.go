@@ -26,8 +26,9 @@
 // # Goroutines
 //
 // Runtime, Session, Callable, Run, Server, Cluster and Tensor may be used by any goroutines at any time; nobody writes to a
-// tensor while a run uses it. A Graph and its Model, a Dataset, a Trainer (but Stop), Weights and an EventWriter are used by
-// one goroutine at a time; a graph may be run by others while one adds to it.
+// tensor while a run uses it. A Graph and its Model, a Dataset, a Checkpoint (but Wait and Status), a Trainer (but Stop),
+// Weights and an EventWriter are used by one goroutine at a time; a graph may be run by others while one adds to it. A
+// Checkpoint is inside of its model and data sets, too.
 //
 // # Memory
 //

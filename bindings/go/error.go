@@ -15,14 +15,20 @@ import (
 	"unsafe"
 )
 
-// Error is what a failed call returns. Code and Message are those of the C ABI.
+// Error is what a failed call returns. Code and Message are those of the C ABI. DeadlineExceeded, Aborted and Unavailable from the library
+// always have a Phase, and a Task, a Peer or both.
+//
+// Phases are "build" (a node was added), "place" (a device was chosen), "prepare" (a run was planned), "feed", "run" (also a collective),
+// "connect" (a task was looked for), "listen" (a server took its address), "recover" (state or training after a loss), "wait"
+// (Model.WaitReady), "meet" (a barrier), "form" (a group), "schedule" (closures of a coordinator), "save" and "restore" (checkpoints), "ask"
+// (a status, an outcome, a reset) and "end" (of a session, a server or the job); new ones may come.
 type Error struct {
 	Code    Code
 	Message string // what was attempted, on what, what was found and what to try
 	Node    string // the graph node that failed, or ""
-	Task    string // the task that found the failure, "/job:ps/task:0", or ""
+	Task    string // the task that found the failure, "/job:ps/replica:0/task:0", or ""
 	Peer    string // the other end of the connection that failed, or the first of those waited for; or ""
-	Phase   string // "build", "place", "prepare", "feed", "run", "connect", "listen", "recover", "form" (a group), or ""
+	Phase   string // when it failed, one of the words below, or ""
 	cause   error  // what a function of the program gave, or nil
 }
 

@@ -267,9 +267,10 @@ func TestServerThatStopsUnderASession(t *testing.T) {
 		t.Errorf("the ps is gone: %v", err)
 	}
 	var e *dtg.Error
-	if !errors.As(err, &e) || !strings.Contains(e.Error()+e.Peer+e.Task, "ps") {
+	if !errors.As(err, &e) || !strings.Contains(e.Peer, "/job:ps") {
 		t.Errorf("the error does not name the ps: %+v", e)
 	}
+	tellsWhere(t, e)
 }
 
 func TestKeys(t *testing.T) {

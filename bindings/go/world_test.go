@@ -74,6 +74,20 @@ func refused(t *testing.T, err error, code dtg.Code, words ...string) {
 			t.Fatalf("%q is not in the message: %v", word, err)
 		}
 	}
+	tellsWhere(t, e)
+}
+
+// tellsWhere holds an error of the library that others or the clock have caused to what Error promises of it. Those of a context that had
+// ended before the call are of this package.
+func tellsWhere(t *testing.T, e *dtg.Error) {
+	t.Helper()
+	ours := strings.Contains(e.Message, "the context was")
+	if late := e.Code == dtg.DeadlineExceeded || e.Code == dtg.Aborted || e.Code == dtg.Unavailable; !late || ours {
+		return
+	}
+	if e.Phase == "" || e.Task+e.Peer == "" {
+		t.Errorf("phase %q, task %q, peer %q: %v", e.Phase, e.Task, e.Peer, e)
+	}
 }
 
 func graph(t *testing.T) *dtg.Graph {

@@ -14,6 +14,9 @@ constexpr size_t kNamed = 8;  // tasks that a message lists
 
 std::string what_is(const std::string& name) { return name.empty() ? "the end of the job" : "the barrier \"" + name + "\""; }
 
+// Of an error's origin.
+const char* phase_of(const std::string& name) { return name.empty() ? "end" : "meet"; }
+
 bool is_worker_job(std::string_view job) { return job == "chief" || job == "master" || job == "worker"; }
 
 }  // namespace
@@ -177,7 +180,9 @@ void Attendance::arrive(const std::string& task, uint64_t session, const wire::A
   const bool same = arrival.session == session && arrival.ticket == question.ticket;
   if (arrival.answer && same) said.answers.emplace_back(std::move(arrival.answer), wire::ArriveReply{});
   else if (arrival.answer)
-    said.answers.emplace_back(std::move(arrival.answer), wire::ArriveReply{.status = aborted("%s has arrived once more", task.c_str())});
+    said.answers.emplace_back(
+        std::move(arrival.answer),
+        wire::ArriveReply{.status = aborted("%s has arrived once more", task.c_str()).at_peer(task).in_phase("meet")});
   const int64_t now = loop_.clock().monotonic_ns();
   arrival = {
       session, question.ticket, now + question.expires_left_ns, std::move(answer), now + question.answer_left_ns, question.those_there};
@@ -257,7 +262,8 @@ void Attendance::decide(const std::string& name, Barrier& barrier, int64_t now_n
   fail_all(barrier,
            unavailable("%s cannot be reached by all: gone %s %s", what_is(name).c_str(), lost.size() == 1 ? "is" : "are",
                        list(lost, now_ns).c_str())
-               .at_peer(lost[0]->task),
+               .at_peer(lost[0]->task)
+               .in_phase(phase_of(name)),
            said);
 }
 
@@ -272,7 +278,8 @@ void Attendance::look_at_times(const std::string& name, Barrier& barrier, int64_
     reply.waits_for = list(awaited, now_ns);
     if (expired) {
       reply.status = deadline_exceeded("%s waits for %s", what_is(name).c_str(), reply.waits_for.c_str())
-                         .at_peer(awaited.empty() ? "" : awaited[0]->task);
+                         .at_peer(awaited.empty() ? "" : awaited[0]->task)
+                         .in_phase(phase_of(name));
     }
     if (arrival.answer) said.answers.emplace_back(std::exchange(arrival.answer, nullptr), std::move(reply));
     if (expired) barrier.arrivals.erase(current);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/whereabouts.h"
 
 namespace dtg {
 
@@ -150,7 +151,8 @@ Status Group::too_old(uint64_t epoch) const {
   const std::string ended = last_end_.first == epoch ? ", which ended: " + last_end_.second.message() : ", which is over";
   return aborted("group \"%s\": the run began in epoch %llu%s; the group is in epoch %llu now: run it again", options_.name.c_str(),
                  static_cast<unsigned long long>(epoch), ended.c_str(), static_cast<unsigned long long>(epoch_))
-      .at_task(self_task());
+      .at_task(self_task())
+      .in_phase("run");
 }
 
 void Group::cancel(Ref<GroupCall> call) {
@@ -184,7 +186,7 @@ Status Group::run_ended(const Status& why) const {
   const Status status = code == Code::cancelled           ? cancelled("%s", text.c_str())
                         : code == Code::deadline_exceeded ? deadline_exceeded("%s", text.c_str())
                                                           : aborted("%s", text.c_str());
-  return status.at_peer(self_task());
+  return status.at_peer(self_task()).in_phase("run");
 }
 
 // The call may not have been started yet; it ends when it is.
@@ -276,21 +278,21 @@ void Group::let_go(const Exchange& exchange) {
 void Group::end_epoch(const Status& cause, bool announce) {
   if (state_ != State::formed) return;
   state_ = State::poisoned;
-  cause_ = cause;
+  cause_ = told_by(cause, self_task(), "run");
   // Who has left is what its end was for, whoever says so first.
-  last_end_ = {epoch_, left_.empty() ? cause : left_[0].second};
+  last_end_ = {epoch_, left_.empty() ? cause_ : left_[0].second};
   if (announce) {
     wire::GroupWord word;
     word.verb = static_cast<uint8_t>(GroupVerb::poison);
     word.epoch = epoch_;
-    word.status = cause;
+    word.status = cause_;
     // Where somebody has left, the others end what they can end.
     tell_epoch(word, !left_.empty());
   }
   publish();
   say(host_, LogLevel::warn,
       format("group \"%s\", epoch %llu: %s", options_.name.c_str(), static_cast<unsigned long long>(epoch_), cause.message().c_str()));
-  calls_.fail_all(cause, false);
+  calls_.fail_all(cause_, false);
 }
 
 void Group::peer_up(GroupPeer& peer) {
@@ -364,9 +366,9 @@ void Group::leave_now(const Status& why, const std::shared_ptr<void>& held) {
     return;
   }
   state_ = State::left;
-  cause_ = why;
+  cause_ = told_by(why, self_task(), "run");
   if (options_.ops) options_.ops->leave(options_.key, *this, why);
-  calls_.fail_all(why, true);
+  calls_.fail_all(cause_, true);
   give_up_forming();
   loop().cancel(alarm_);
   for (const Ref<GroupPeer>& peer : peers_) {

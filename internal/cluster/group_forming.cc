@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/whereabouts.h"
 #include "cluster/group.h"
 
 namespace dtg {
@@ -12,9 +13,10 @@ constexpr int64_t kTickNs = 50'000'000;
 }  // namespace
 
 void Group::form(size_t least, Deadline deadline, Done done) {
-  loop().post([self = Ref<Group>::share(this), least, deadline, done = std::move(done)]() mutable {
+  auto told = [task = self_task(), done = std::move(done)](const Status& status) { done(told_by(status, task, "form")); };
+  loop().post([self = Ref<Group>::share(this), least, deadline, told = std::move(told)]() mutable {
     const Entry entry(*self);
-    self->begin_forming(least, deadline, std::move(done));
+    self->begin_forming(least, deadline, std::move(told));
   });
 }
 

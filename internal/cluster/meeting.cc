@@ -73,8 +73,9 @@ Status Driver::meet_workers(const std::string& barrier, bool those_there, Deadli
   if (last.ok() || (last.code() == Code::deadline_exceeded && !waits_for.empty()))
     return deadline_exceeded("wait for the other workers: %s waits for %s", what.c_str(), waits_for.c_str())
         .at_task(attendance_home_)
-        .at_peer(waits_for.substr(0, waits_for.find_first_of(" ,")));
-  return last.with_context("wait for the other workers at " + what);
+        .at_peer(waits_for.substr(0, waits_for.find_first_of(" ,")))
+        .in_phase(barrier.empty() ? "end" : "meet");
+  return last.with_context("wait for the other workers at " + what).at_peer(attendance_home_);
 }
 
 }  // namespace dtg

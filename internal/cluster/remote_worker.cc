@@ -120,7 +120,10 @@ void RemoteWorker::reach(Deadline deadline, Done done) { seek(deadline, false, s
 Status RemoteWorker::take_loss() {
   const std::lock_guard lock(mutex_);
   if (!std::exchange(lost_state_, false)) return {};
-  return aborted("%s was started anew: what its variables held is gone; initialise or restore them", where().c_str());
+  return aborted("%s was started anew: what its variables held is gone; initialise or restore them", where().c_str())
+      .at_peer(where())
+      .at_task(self_)
+      .in_phase("connect");
 }
 
 void RemoteWorker::seek(Deadline deadline, bool needs_state, Done done) {
@@ -289,7 +292,7 @@ void RemoteWorker::ask(const Ref<Link>& link, const char* what, Deadline deadlin
     M message;
     if (!link || !link->is_open()) {
       const Status why = link ? link->reason() : unavailable("it is not connected");
-      return answer(why.with_context(std::string(what) + " " + self->where()), message);
+      return answer(why.with_context(std::string(what) + " " + self->where()).at_peer(self->where()).at_task(self->self_), message);
     }
     const auto told = [self, answer](Status status, std::string_view header) {
       M reply;

@@ -66,7 +66,7 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   auto task = make_ref<Task>(host, self.name(), std::move(devices), owner);
   if (!options.state_directory.empty()) {
     auto recovered = recover(*task, {options.state_directory, options.set_bytes, options.waits_for_disk}, std::move(owner));
-    if (!recovered.ok()) return recovered.status().with_context("start " + self.name()).in_phase("recover");
+    if (!recovered.ok()) return recovered.status().with_context("start " + self.name()).at_task(self.name()).in_phase("recover");
     const Recovered& found = recovered.value();
     if (found.set > 0 || found.repeated > 0) {
       say(host, LogLevel::info,
@@ -77,7 +77,8 @@ Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCoun
   }
   auto server = Ref<Server>::adopt(new Server(host, std::move(options), std::move(task), self.address.text()));
   server->take_attendance();
-  if (Status status = server->listen(self); !status.ok()) return status.with_context("start " + self.name()).in_phase("listen");
+  if (Status status = server->listen(self); !status.ok())
+    return status.with_context("start " + self.name()).at_task(self.name()).in_phase("listen");
   const bool clear = server->options_.security.security == Security::clear_frames && !server->target_.starts_with("unix:");
   say(host, clear ? LogLevel::warn : LogLevel::info,
       self.name() + " serves at " + server->target_ + (clear ? "; what is sent there travels in the clear" : ""));
@@ -162,7 +163,7 @@ Result<Ref<Group>> Server::join_group(std::string name, std::vector<std::string>
   }
   if (wanted.self < 0) return invalid_argument("%s: %s is not among its members", what.c_str(), task_->name().c_str());
   auto group = make_ref<Group>(host_, options_.timing, std::move(wanted), std::move(owner));
-  Status status = unavailable("%s: the server is stopping", what.c_str());
+  Status status = unavailable("%s: the server is stopping", what.c_str()).at_task(task_->name()).in_phase("form");
   host_.loop().call([&] {
     if (!listener_) return;
     Ref<Group>& present = groups_[group->name()];
@@ -189,7 +190,7 @@ void Server::end(bool by_chief) {
 
 Status Server::join(Deadline deadline) {
   if (over_changed_.wait(*host_.seams.clock, deadline, [this] { return over_; })) return {};
-  return deadline_exceeded("join %s: it still runs", task_->name().c_str());
+  return deadline_exceeded("join %s: it still runs", task_->name().c_str()).at_task(task_->name()).in_phase("end");
 }
 
 Json Server::state() const {
@@ -232,7 +233,7 @@ Json Server::state() const {
 Result<std::string> Server::inspect() {
   std::string text;
   if (!host_.loop().call([&] { text = state().text(); }))
-    return unavailable("inspect %s: the network loop has stopped", task_->name().c_str());
+    return unavailable("inspect %s: the network loop has stopped", task_->name().c_str()).at_task(task_->name()).in_phase("ask");
   return text;
 }
 
@@ -251,7 +252,7 @@ Status Server::stop(int64_t timeout_ns) {
   end(false);
   // Who is told that the job has ended does not look for the task again.
   const Status reason = by_chief_ ? cancelled("the chief has ended the job, and %s has stopped", task_->name().c_str())
-                                  : unavailable("the server %s was stopped", task_->name().c_str());
+                                  : unavailable("the server %s was stopped", task_->name().c_str()).at_task(task_->name());
   task_->stopped(reason);
   if (!told_.exchange(true)) say(host_, LogLevel::info, task_->name() + " stops: " + reason.message());
   const Deadline deadline = Deadline::after(*host_.seams.clock, timeout_ns);
@@ -272,7 +273,9 @@ Status Server::stop(int64_t timeout_ns) {
   });
   const bool told = ending.wait(*host_.seams.clock, deadline);
   if (told && task_->wait_for_observers(deadline)) return {};
-  return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str());
+  return deadline_exceeded("stop %s: runs are still under way; they were cancelled", task_->name().c_str())
+      .at_task(task_->name())
+      .in_phase("end");
 }
 
 }  // namespace dtg

@@ -11,7 +11,10 @@ namespace {
 
 class DealtStage final : public Dealt {
  public:
-  DealtStage(DatasetPtr source, Dealer dealer) : dealer_(std::move(dealer)), source_(std::move(source)) { spec_ = source_.data().spec(); }
+  DealtStage(DatasetPtr source, Dealer dealer, std::string task)
+      : dealer_(std::move(dealer)), task_(std::move(task)), source_(std::move(source)) {
+    spec_ = source_.data().spec();
+  }
   Status begin() {
     DTG_ASSIGN(first_, source_.position());
     begins_ = first_;
@@ -70,7 +73,9 @@ class DealtStage final : public Dealt {
       epoch_ = given.epoch;
     }
     return aborted("read a dealt data set: the epoch was set back %d times while this worker asked; are weights restored again and again?",
-                   kSetBacksMost);
+                   kSetBacksMost)
+        .at_task(task_)
+        .in_phase("run");
   }
   static Status is_short(DealtElement wanted) {
     return data_loss("hand out element %lld of epoch %lld, which was dealt to this worker: the data set has fewer; is it the same for all?",
@@ -106,6 +111,7 @@ class DealtStage final : public Dealt {
 
   static constexpr int64_t kEpochsMost = int64_t{1} << 20;  // going there takes as many restarts
   const Dealer dealer_;
+  const std::string task_;
   Reading source_;
   DataPosition first_, begins_;     // of epoch 0, and of the epoch that the source stands in
   std::optional<DealtElement> at_;  // which element the source would hand out now; none: nobody can tell
@@ -117,7 +123,7 @@ class DealtStage final : public Dealt {
 
 }  // namespace
 
-Result<std::unique_ptr<Dealt>> make_dealt(DatasetPtr source, Dealer dealer) {
+Result<std::unique_ptr<Dealt>> make_dealt(DatasetPtr source, Dealer dealer, std::string task) {
   const int64_t elements = source->cardinality();
   if (elements < 1) {
     return invalid_argument("deal a data set: %s; give one of which it is known how many elements an epoch has",
@@ -125,7 +131,7 @@ Result<std::unique_ptr<Dealt>> make_dealt(DatasetPtr source, Dealer dealer) {
                             : elements == Dataset::kInfinite ? "it has no end"
                                                              : "how many elements it has is not known before they are read");
   }
-  auto dealt = std::make_unique<DealtStage>(std::move(source), std::move(dealer));
+  auto dealt = std::make_unique<DealtStage>(std::move(source), std::move(dealer), std::move(task));
   DTG_TRY(dealt->begin());
   return std::unique_ptr<Dealt>(std::move(dealt));
 }

@@ -25,7 +25,7 @@ class Dealt : public Dataset {
 };
 
 // Takes the source over, which must know how many elements an epoch of it has. Where it stands is where epoch 0 begins. restart() is for
-// the next epoch, where this one has begun; what the dealer says is over is at its end.
-Result<std::unique_ptr<Dealt>> make_dealt(DatasetPtr source, Dealer dealer);
+// the next epoch, where this one has begun; what the dealer says is over is at its end. `task`: whose session it asks through, for errors.
+Result<std::unique_ptr<Dealt>> make_dealt(DatasetPtr source, Dealer dealer, std::string task = {});
 
 }  // namespace dtg

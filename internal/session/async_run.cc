@@ -1,6 +1,7 @@
 // What an asynchronous run adds to one that is waited for: a deadline of its own, a place for the results, an announcement.
 #include "session/async_run.h"
 
+#include "base/whereabouts.h"
 #include "exec/step_interrupt.h"
 #include "session/mending.h"
 
@@ -63,7 +64,7 @@ void AsyncRun::refuse(Status why) {
 }
 
 void AsyncRun::planned(Result<Ref<PartitionedPlan>> plan) {
-  Status status = plan.ok() ? begin(plan.take()) : plan.status();
+  Status status = plan.ok() ? begin(plan.take()) : told_by(plan.status(), session_->driver().task().name(), "prepare");
   if (status.ok()) return;
   may_repeat_ = once_;  // nothing has begun
   // Whoever has stopped the run says why it ends.
@@ -353,6 +354,7 @@ Status AsyncRun::again() {
 }
 
 void AsyncRun::announce(Status status) {
+  status = told_by(std::move(status), session_->driver().task().name(), "run");
   if (stopped_.exchange(true)) session_->count_stopped(-1);
   session_->runtime().timer().cancel(*this, deadline_.at_ns);
   if (remedy_) session_->leave(*this);
@@ -419,6 +421,7 @@ Status Session::wait_for_stopped(Deadline until) {
   if (!pool.has_threads() || pool.is_own_thread()) return {};
   if (fewer_stopped_.wait(runtime_->clock(), until, [this] { return stopped_.load() <= kStopped / 2; })) return {};
   return deadline_exceeded("run: %d runs of the session that were cancelled or late did not end until the deadline passed", kStopped)
+      .at_task(driver_->task().name())
       .in_phase("run");
 }
 
@@ -460,7 +463,7 @@ Result<Ref<AsyncRun>> Session::run_at(const RunArgs& args, uint64_t write, std::
 
 Result<Ref<AsyncRun>> Session::run_repeatedly(std::span<const NodeId> targets, Ref<CompletionQueue> queue, uint64_t tag) {
   if (targets.empty()) return invalid_argument("run repeatedly: nothing is asked for; name at least one target");
-  DTG_TRY(check_open());
+  DTG_TRY(told_by(check_open(), driver_->task().name(), "run"));
   RunArgs args;
   args.targets = targets;
   DTG_ASSIGN(const Deadline until, deadline(0));

@@ -2,6 +2,7 @@
 // for threads.
 #include <algorithm>
 
+#include "base/whereabouts.h"
 #include "session/session.h"
 
 namespace dtg {
@@ -31,15 +32,16 @@ Status Session::run_plan(Ref<PartitionedPlan>& plan, const RunArgs& args, std::s
     if (attempts.remedy == PartitionedPlan::Remedy::none) {
       count_run(status);
       if (status.ok()) return status;
+      status = told_by(std::move(status), driver_->task().name(), "run");
       return with_write(with_absentees(with_first_ill(std::move(status), args, until)), *plan, attempts.write);
     }
     if (attempts.remedy == PartitionedPlan::Remedy::again && attempts.back.at_ns == 0) attempts.back = return_of(*plan, until);
     auto next = plan_again(args, until, attempts);
     if (!next.ok()) {
       count_run(next.status());
-      return attempts.remedy != PartitionedPlan::Remedy::again
-                 ? next.status()
-                 : with_write(outcome_unknown(*plan, next.status(), status), *plan, attempts.write);
+      if (attempts.remedy != PartitionedPlan::Remedy::again) return next.status();
+      status = told_by(outcome_unknown(*plan, next.status(), status), driver_->task().name(), "run");
+      return with_write(std::move(status), *plan, attempts.write);
     }
     plan = next.take();
   }

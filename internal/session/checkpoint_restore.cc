@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/sha256.h"
+#include "base/whereabouts.h"
 #include "data/csv.h"
 #include "session/checkpoints.h"
 #include "strategy/replicas.h"
@@ -80,7 +81,7 @@ Result<Checkpoints::Restored> Checkpoints::restore(const SetId* id) {
   }
   auto set =
       id ? restore_set(*seams.disk, directory_, *id, options) : restore_newest(*seams.disk, directory_, OnDamage::fall_back, options);
-  DTG_TRY(set.status());
+  DTG_TRY(told_by(set.status(), session_->driver().task().name(), "restore"));
   restored.how = Restored::How::restored;
   restored.path = directory_.path_of(set.value().manifest.id);
   restored.step = set.value().manifest.id.step;
@@ -181,7 +182,7 @@ Status Checkpoints::follow(Restored& restored) {
   options.wanted = [](const ManifestTensor& saved) { return saved.role == TensorRole::data; };
   auto set = restore_newest(*session_->runtime().seams().disk, directory_, OnDamage::fall_back, options);
   const bool none = set.status().code() == Code::not_found || set.status().code() == Code::data_loss;
-  if (!set.ok() && !none) return set.status();
+  if (!set.ok() && !none) return told_by(set.status(), session_->driver().task().name(), "restore");
   const size_t before = restored.notes.size();
   if (set.ok()) {
     const int64_t steps = restored.step - set.value().manifest.id.step;

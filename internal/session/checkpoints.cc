@@ -5,6 +5,7 @@
 #include <limits>
 #include <new>
 
+#include "base/whereabouts.h"
 #include "nn/wholes.h"
 
 namespace dtg {
@@ -146,7 +147,8 @@ Status Checkpoints::start(int64_t step, Deadline until) {
   DTG_TRY(check_party("save a checkpoint"));
   if (step < 0) return invalid_argument("save a checkpoint of step %lld: steps count from 0", static_cast<long long>(step));
   if (!changed_.wait(session_->runtime().clock(), until, [this] { return !writing_; })) {
-    return deadline_exceeded("save a checkpoint in \"%s\": the one before is still being written", directory_.path().c_str());
+    return told_by(deadline_exceeded("save a checkpoint in \"%s\": the one before is still being written", directory_.path().c_str()),
+                   session_->driver().task().name(), "save");
   }
   DTG_ASSIGN(Taken taken, take(step));
   plan_next(std::max(step, told_));
@@ -280,7 +282,8 @@ Status Checkpoints::wait(Deadline until) {
     return !writing_;
   });
   if (over) return status;
-  return deadline_exceeded("wait for a checkpoint in \"%s\": it is still being written", directory_.path().c_str());
+  return told_by(deadline_exceeded("wait for a checkpoint in \"%s\": it is still being written", directory_.path().c_str()),
+                 session_->driver().task().name(), "save");
 }
 
 Json Checkpoints::status() const {

@@ -1,6 +1,8 @@
 // The end of a collective, for whoever wants to know.
 #include "session/collective_run.h"
 
+#include "base/whereabouts.h"
+
 namespace dtg {
 
 void CollectiveRun::start(CollectiveCall what, Deadline deadline) {
@@ -11,7 +13,8 @@ void CollectiveRun::start(CollectiveCall what, Deadline deadline) {
   group_->start(call_);
 }
 
-void CollectiveRun::ended(const Status& status, const Tensor& result) {
+void CollectiveRun::ended(const Status& why, const Tensor& result) {
+  const Status status = told_by(why, group_->self_task(), "run");
   changed_.change([&] {
     over_ = true;
     outcome_ = status;

@@ -26,7 +26,7 @@ class CollectiveRun final : public RefCounted {
   Result<Tensor> take();
 
  private:
-  void ended(const Status& status, const Tensor& result);
+  void ended(const Status& why, const Tensor& result);
 
   const Ref<Group> group_;
   const Ref<CompletionQueue> queue_;

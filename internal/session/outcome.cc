@@ -1,5 +1,6 @@
 // What became of a run that updates other tasks: who may repeat it, what an error says of it, and what the cluster knows. See session.h for
 // threads.
+#include "base/whereabouts.h"
 #include "session/session.h"
 
 namespace dtg {
@@ -26,7 +27,7 @@ Status Session::with_write(Status status, const PartitionedPlan& plan, uint64_t 
 }
 
 Result<Driver::Outcome> Session::outcome(uint64_t write, int64_t timeout_ns) {
-  DTG_TRY(check_open());
+  DTG_TRY(told_by(check_open(), driver_->task().name(), "ask"));
   DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
   if (write == 0) {
     return invalid_argument(
@@ -36,7 +37,7 @@ Result<Driver::Outcome> Session::outcome(uint64_t write, int64_t timeout_ns) {
   if (write >= sequence_.load(std::memory_order_relaxed)) {
     return invalid_argument("ask for the outcome of write %llu: this session has made no such run", static_cast<unsigned long long>(write));
   }
-  return driver_->outcome(write, until);
+  return told_by(driver_->outcome(write, until), driver_->task().name(), "ask");
 }
 
 }  // namespace dtg

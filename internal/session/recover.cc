@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/whereabouts.h"
 #include "session/async_run.h"
 #include "session/completion_queue.h"
 #include "session/levelling.h"
@@ -143,9 +144,7 @@ void tell_waiting(const Session& session, const std::string& why) {
     log->write(LogLevel::warn, "session", "waiting for the variables of the model: " + why);
 }
 
-}  // namespace
-
-Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline deadline) {
+Status wait_for_values(Model& model, Session& session, const Clock& clock, Deadline deadline) {
   DTG_ASSIGN(const std::vector<Value> flags, ready_flags(model));
   if (flags.empty()) return {};
   std::string missing = "all of them, as far as is known";
@@ -172,8 +171,14 @@ Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline d
   }
 }
 
+}  // namespace
+
+Status wait_ready(Model& model, Session& session, const Clock& clock, Deadline deadline) {
+  return told_by(wait_for_values(model, session, clock, deadline), session.driver().task().name(), "wait");
+}
+
 Status recover(Model& model, const Replicated& added, Session& session, const Clock& clock, Deadline deadline) {
-  return Recovery(added, session, clock, deadline).run(model);
+  return told_by(Recovery(added, session, clock, deadline).run(model), session.driver().task().name(), "recover");
 }
 
 }  // namespace dtg

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/whereabouts.h"
 #include "plan/collectives.h"
 #include "strategy/leaving.h"
 
@@ -117,7 +118,10 @@ Result<Ref<Driver>> Session::drive(const Ref<Runtime>& runtime, std::string_view
   const Address address = parsed.take();
   DTG_ASSIGN(Host host, runtime->host());
   host.security = options.security;
-  return Driver::connect(host, planning, {}, address, Deadline::after(runtime->clock(), options.connect_timeout_ns), runtime);
+  const Deadline until = Deadline::after(runtime->clock(), options.connect_timeout_ns);
+  auto driver = Driver::connect(host, planning, {}, address, until, runtime);
+  if (driver.ok() || !names_whereabouts(driver.status().code())) return driver;
+  return driver.status().at_peer(address.text()).in_phase("connect");
 }
 
 Result<Ref<Session>> Session::connect(Ref<Runtime> runtime, std::string_view target, Ref<Graph> graph, const Options& options) {
@@ -233,11 +237,13 @@ Status Session::check_cancelled(const RunArgs& args) const {
 
 Result<Ref<PartitionedPlan>> Session::find_plan(const RunArgs& args, Deadline until) {
   auto plan = seek_plan(args, until);
-  return plan.ok() ? std::move(plan) : Result<Ref<PartitionedPlan>>(refuse_run(plan.status(), args));
+  if (plan.ok()) return plan;
+  return refuse_run(told_by(plan.status(), driver_->task().name(), "prepare"), args);
 }
 
 Status Session::refuse_run(Status why, std::span<const Value> feeds, std::span<const Value> fetches,
                            std::span<const NodeId> targets) const {
+  why = told_by(std::move(why), driver_->task().name(), "run");
   const Ref<Collectives> collectives = Collectives::of(driver_->task().store());
   if (collectives->joins() > 0) collectives->run_refused(called_groups(*graph_, fetches, targets, feeds, driver_->task().name()), why);
   return why;
@@ -312,12 +318,15 @@ Status Session::begin_planning(Deadline until, Cancellation* cancellation) {
 Session::Turn::~Turn() { session.turns_.give_back(); }
 
 Result<PlanPages> Session::explain(PlanRequest request, int64_t timeout_ns) {
-  DTG_TRY(check_open());
-  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
-  if (request.fetches.empty() && request.targets.empty()) ask_for_everything(*graph_, request);
-  DTG_TRY(begin_planning(until));
-  const Turn turn{*this};
-  return driver_->explain(graph_, std::move(request), until);
+  const auto explained = [&]() -> Result<PlanPages> {
+    DTG_TRY(check_open());
+    DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+    if (request.fetches.empty() && request.targets.empty()) ask_for_everything(*graph_, request);
+    DTG_TRY(begin_planning(until));
+    const Turn turn{*this};
+    return driver_->explain(graph_, std::move(request), until);
+  };
+  return told_by(explained(), driver_->task().name(), "prepare");
 }
 
 Result<Ref<PartitionedPlan>> Session::make_plan(uint64_t hash, const RunArgs& args, Deadline until, int64_t wanted_ns) {
@@ -438,9 +447,12 @@ Status Callable::run(std::span<const Tensor* const> feeds, std::span<Tensor> fet
 }
 
 Status Session::reset(const std::vector<std::string>& containers) {
-  DTG_TRY(check_open());
-  DTG_ASSIGN(const Deadline until, deadline(0));
-  return driver_->reset(containers, until);
+  const auto done = [&]() -> Status {
+    DTG_TRY(check_open());
+    DTG_ASSIGN(const Deadline until, deadline(0));
+    return driver_->reset(containers, until);
+  };
+  return told_by(done(), driver_->task().name(), "ask");
 }
 
 bool Session::calls_groups(NodeId target) const {
@@ -448,35 +460,44 @@ bool Session::calls_groups(NodeId target) const {
 }
 
 Status Session::meet_workers(const std::string& barrier, int64_t timeout_ns) {
-  DTG_TRY(check_open());
-  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
-  if (barrier.empty()) return invalid_argument("wait for the other workers: the barrier has no name");
-  if (driver_->is_local()) return {};
-  return driver_->meet_workers(barrier, false, until, [this](Deadline end) { return pause(end, nullptr); });
+  const auto met = [&]() -> Status {
+    DTG_TRY(check_open());
+    DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+    if (barrier.empty()) return invalid_argument("wait for the other workers: the barrier has no name");
+    if (driver_->is_local()) return {};
+    return driver_->meet_workers(barrier, false, until, [this](Deadline end) { return pause(end, nullptr); });
+  };
+  return told_by(met(), driver_->task().name(), "meet");
 }
 
 Status Session::end_job(int64_t timeout_ns) {
-  DTG_TRY(check_open());
-  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
-  if (driver_->is_local()) return driver_->end_job(until);
-  // Who waits here makes no more steps, and nobody shall wait for one.
-  const std::optional<Leaving> leaving = leaving_of(*graph_);
-  if (leaving) {
-    const RunArgs leave{.targets = {&leaving->target, 1}, .timeout_ns = std::max<int64_t>(until.left_ns(runtime_->clock()), 1)};
-    DTG_TRY(run(leave, {}).with_context("end the job: leave the steps of the others"));
-  }
-  const bool those_there = leaving && leaving->is_elastic;
-  DTG_TRY(driver_->meet_workers({}, those_there, until, [this](Deadline end) { return pause(end, nullptr); }));
-  if (driver_->party() != Party::chief) return {};
-  ends_job_ = true;
-  return driver_->end_job(until);
+  const auto ended = [&]() -> Status {
+    DTG_TRY(check_open());
+    DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+    if (driver_->is_local()) return driver_->end_job(until);
+    // Who waits here makes no more steps, and nobody shall wait for one.
+    const std::optional<Leaving> leaving = leaving_of(*graph_);
+    if (leaving) {
+      const RunArgs leave{.targets = {&leaving->target, 1}, .timeout_ns = std::max<int64_t>(until.left_ns(runtime_->clock()), 1)};
+      DTG_TRY(run(leave, {}).with_context("end the job: leave the steps of the others"));
+    }
+    const bool those_there = leaving && leaving->is_elastic;
+    DTG_TRY(driver_->meet_workers({}, those_there, until, [this](Deadline end) { return pause(end, nullptr); }));
+    if (driver_->party() != Party::chief) return {};
+    ends_job_ = true;
+    return driver_->end_job(until);
+  };
+  return told_by(ended(), driver_->task().name(), "end");
 }
 
 Status Session::end_job_now(int64_t timeout_ns) {
-  DTG_TRY(check_open());
-  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
-  ends_job_ = driver_->party() == Party::chief;
-  return driver_->end_job(until);
+  const auto ended = [&]() -> Status {
+    DTG_TRY(check_open());
+    DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+    ends_job_ = driver_->party() == Party::chief;
+    return driver_->end_job(until);
+  };
+  return told_by(ended(), driver_->task().name(), "end");
 }
 
 // Who waits for a token may wait for somebody who is gone.
@@ -487,9 +508,12 @@ Status Session::with_absentees(Status status) const {
 }
 
 Result<std::string> Session::inspect_cluster(int64_t timeout_ns) {
-  DTG_TRY(check_open());
-  DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
-  return driver_->inspect(until);
+  const auto asked = [&]() -> Result<std::string> {
+    DTG_TRY(check_open());
+    DTG_ASSIGN(const Deadline until, deadline(timeout_ns));
+    return driver_->inspect(until);
+  };
+  return told_by(asked(), driver_->task().name(), "ask");
 }
 
 Status Session::close(int64_t timeout_ns) {
@@ -507,7 +531,9 @@ Status Session::close(int64_t timeout_ns) {
   stop_plans(over);
   stop_runs(over);
   if (!idle_.wait(runtime_->clock(), until, [this] { return is_idle(); }))
-    return deadline_exceeded("close: runs are still under way; they were cancelled and will end on their own");
+    return deadline_exceeded("close: runs are still under way; they were cancelled and will end on their own")
+        .at_task(driver_->task().name())
+        .in_phase("end");
   driver_->close();
   return {};
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "base/json.h"
+#include "base/whereabouts.h"
 
 namespace dtg {
 namespace {
@@ -107,6 +108,8 @@ Status Coordinator::add_per_worker(Ref<RemoteClosure> closure, std::vector<Tenso
   return status;
 }
 
+Status Coordinator::told(Status status) const { return told_by(std::move(status), session_->driver().task().name(), "schedule"); }
+
 // Under the lock, when nothing goes on: the error goes to whoever asks first.
 Status Coordinator::take_error() {
   draining_ = false;
@@ -139,10 +142,10 @@ Result<Ref<RemoteValue>> Coordinator::schedule(Ref<RemoteClosure> closure, std::
     if (cancellation && cancellation->is_cancelled()) return cancellation->status();
     std::string text;
     state_.change([&] { text = account(); });
-    return deadline_exceeded("schedule a closure: there was no room for it until the deadline passed; %s", text.c_str());
+    return told(deadline_exceeded("schedule a closure: there was no room for it until the deadline passed; %s", text.c_str()));
   }
   wake();
-  if (!status.ok()) return status;
+  if (!status.ok()) return told(std::move(status));
   return work;
 }
 
@@ -157,11 +160,11 @@ Status Coordinator::join(int64_t timeout_ns, Cancellation* cancellation) {
     else if (!queue_.empty()) return false;
     return true;
   });
-  if (over) return status;
+  if (over) return told(std::move(status));
   if (cancellation && cancellation->is_cancelled()) return cancellation->status();
   std::string text;
   state_.change([&] { text = account(); });
-  return deadline_exceeded("join: not all closures ended until the deadline passed; %s", text.c_str());
+  return told(deadline_exceeded("join: not all closures ended until the deadline passed; %s", text.c_str()));
 }
 
 Result<bool> Coordinator::done() {
@@ -173,7 +176,7 @@ Result<bool> Coordinator::done() {
     else if (has_failed()) status = take_error();
     else done = queue_.empty();
   });
-  if (!status.ok()) return status;
+  if (!status.ok()) return told(std::move(status));
   return done;
 }
 

@@ -136,6 +136,8 @@ class Coordinator final : public RefCounted, private Pool::Task {
   bool is_quiet() const { return !is_busy() && !telling_; }
   bool has_failed() const { return !error_.ok(); }
   Status take_error();
+  // As a host hears it: of what goes on here by itself, nobody else says where and when.
+  Status told(Status status) const;
   std::string account() const;
 
   const Ref<Session> session_;

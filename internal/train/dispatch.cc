@@ -160,7 +160,8 @@ bool Coordinator::servers_are_there(Doings& doings, Status* lost) {
       server.life = presence.value().life;
       *lost = unavailable("%s was started anew and what its variables held is gone: %s; initialise or restore them, then schedule again",
                           server.task.c_str(), lost_variables(server.task).c_str())
-                  .at_peer(server.task);
+                  .at_peer(server.task)
+                  .in_phase("schedule");
     }
     if (!there && !server.looking) seek(slots_.size() + i, doings);
     all = all && there;
@@ -291,7 +292,7 @@ void Coordinator::dispatch(Doings& doings) {
 
 void Coordinator::act(Doings& doings) {
   if (!doings.finished.empty()) {
-    for (Finished& each : doings.finished) each.work->end(std::move(each.status), std::move(each.values));
+    for (Finished& each : doings.finished) each.work->end(told(std::move(each.status)), std::move(each.values));
     state_.change([&] { telling_ = false; });
   }
   for (const Ref<AsyncRun>& run : doings.stops) run->cancel();

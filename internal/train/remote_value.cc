@@ -11,7 +11,8 @@ Status RemoteValue::wait(const Clock& clock, Deadline deadline, Cancellation* ca
   });
   if (over) return outcome;
   if (cancellation && cancellation->is_cancelled()) return cancellation->status();
-  return deadline_exceeded("fetch a remote value: its closure has not ended yet; give it more time, or cancel what was scheduled");
+  return deadline_exceeded("fetch a remote value: its closure has not ended yet; give it more time, or cancel what was scheduled")
+      .in_phase("schedule");
 }
 
 bool RemoteValue::ended() const {

@@ -32,7 +32,7 @@ class RemoteValue final : public RefCounted {
     if (queue_) queue_->expect();
   }
 
-  // Waits for the end; its outcome, or why nobody waits any more.
+  // Waits for the end; its outcome, or why nobody waits any more: whose task that is, the caller knows.
   Status wait(const Clock& clock, Deadline deadline, Cancellation* cancellation);
   bool ended() const;
   // Of one that ended well. Every call gives the same memory.

@@ -104,6 +104,28 @@ TEST_F(Answers, WhoWaitsForVariablesWaitsForTheirServerToo) {
   again.join();
 }
 
+// Where and when, of calls that have nothing to do with runs.
+TEST_F(Answers, WhatIsLateTellsItsPhase) {
+  const std::string ps = "/job:ps/replica:0/task:0", worker = "/job:worker/replica:0/task:0";
+  Pair pair;
+  std::string origin;
+  refused(dtg_model_wait_ready(pair.model, pair.session, 100'000'000), DTG_DEADLINE_EXCEEDED, "nobody initialises", &origin);
+  EXPECT_EQ(origin, worker + ", , wait");
+  refused(dtg_server_join(pair.ps, 0), DTG_DEADLINE_EXCEEDED, "a server that runs", &origin);
+  EXPECT_EQ(origin, ps + ", , end");
+  pair.stop_ps();
+  refused(dtg_session_barrier(pair.session, "alone", DTG_STRLEN, 300'000'000), DTG_UNAVAILABLE, "attendance is at the ps", &origin);
+  EXPECT_NE(origin.find(ps), std::string::npos) << origin;
+  dtg_outcome outcome = 0;
+  refused(dtg_session_outcome(pair.session, 1, 300'000'000, &outcome), DTG_UNAVAILABLE, "an outcome at the ps", &origin);
+  EXPECT_NE(origin.find(ps), std::string::npos) << origin;
+  OK(dtg_server_stop(pair.worker, 5'000'000'000));
+  refused(dtg_run_target(pair.session, pair.init), DTG_UNAVAILABLE, "a session of a server that was stopped", &origin);
+  EXPECT_EQ(origin, worker + ", , run");
+  refused(dtg_session_barrier(pair.session, "alone", DTG_STRLEN, 300'000'000), DTG_UNAVAILABLE, "its barrier", &origin);
+  EXPECT_EQ(origin, worker + ", , meet");
+}
+
 TEST_F(Answers, WhoIsAwayIsNamed) {
   Pair pair;
   OK(dtg_run_target(pair.session, pair.init));
@@ -120,6 +142,7 @@ TEST_F(Answers, WhoIsAwayIsNamed) {
   // A run gives a task that keeps nothing a second to come back; then the wait knows who is away.
   dtg_error* const late = dtg_model_wait_ready(pair.model, pair.session, 3'000'000'000);
   EXPECT_NE(text_of(late).find("/job:ps"), std::string::npos) << text_of(late);
+  expect_whereabouts(late);
   dtg_error_release(late);
 }
 

@@ -81,7 +81,7 @@ TEST_F(Barrier, WhoDoesNotComeIsNamed) {
   std::string origin;
   const std::string message = refused(dtg_session_barrier(workers_[0]->session(), "lonely", DTG_STRLEN, 7 * kSecond), DTG_DEADLINE_EXCEEDED,
                                       "a barrier alone", &origin);
-  EXPECT_EQ(origin, "/job:ps/replica:0/task:0, /job:worker/replica:0/task:1, ");
+  EXPECT_EQ(origin, "/job:ps/replica:0/task:0, /job:worker/replica:0/task:1, meet");
   EXPECT_NE(message.find("\"lonely\""), std::string::npos) << message;
   EXPECT_NE(message.find("/job:worker/replica:0/task:1"), std::string::npos) << message;
   EXPECT_EQ(message.find("/job:worker/replica:0/task:0"), std::string::npos) << message;

@@ -566,7 +566,7 @@ TEST(HostSource, CarriesErrorsAndTrainsOn) {
   OK(dtg_dataset_host(nullptr, &source, &data.it));
   std::vector<double> row;
   OK(data.next(row));
-  EXPECT_NE(refused(data.next(row), DTG_UNAVAILABLE, "next").find("the queue is away"), std::string::npos);
+  EXPECT_NE(refused_by_host(data.next(row), DTG_UNAVAILABLE, "next").find("the queue is away"), std::string::npos);
   OK(data.next(row));
   EXPECT_EQ(row, std::vector{3.0});
 }

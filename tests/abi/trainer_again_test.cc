@@ -167,10 +167,11 @@ TEST_F(Trainer, IsOverWhenACallbackSaysSo) {
   dtg_fit_callbacks callbacks = DTG_FIT_CALLBACKS_INIT;
   callbacks.user = &inside;
   callbacks.step = intrude;
-  EXPECT_EQ(refused(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks), DTG_ABORTED, "a callback"), "enough of this");
+  EXPECT_EQ(refused_by_host(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks), DTG_ABORTED, "a callback"),
+            "enough of this");
   EXPECT_TRUE(tells(lab, "\"failed\"")) << lab.summary();
   dtg_fit_event event = DTG_FIT_EVENT_INIT;
-  EXPECT_EQ(refused(dtg_trainer_next(lab.trainer, &event), DTG_ABORTED, "the next call"), "enough of this");
+  EXPECT_EQ(refused_by_host(dtg_trainer_next(lab.trainer, &event), DTG_ABORTED, "the next call"), "enough of this");
   OK(dtg_dataset_restart(lab.train));
   OK(dtg_trainer_evaluate(lab.trainer, lab.test, 0, nullptr, &event));
   // The directory is free, as after an end in good order.

@@ -15,6 +15,7 @@ namespace fits {
 
 using outside::folder;
 using outside::refused;
+using outside::refused_by_host;
 
 inline constexpr int64_t kRows = 10, kBatch = 4, kBatches = 3;
 

@@ -269,7 +269,7 @@ TEST_F(Trainer, TellsItsCallbacks) {
                          "8");
   heard.fail = dtg_error_create(DTG_ABORTED, "enough of this", DTG_STRLEN);
   how = DTG_FIT_INIT;
-  EXPECT_EQ(refused(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks), DTG_ABORTED, "a callback's error"),
+  EXPECT_EQ(refused_by_host(dtg_trainer_fit(lab.trainer, lab.train, lab.test, &how, &callbacks), DTG_ABORTED, "a callback's error"),
             "enough of this");
 }
 

@@ -23,9 +23,18 @@ inline std::string text_of(dtg_error* error) { return dtg_error_message(error, n
     dtg_error_release(error_);                                        \
   } while (0)
 
-// Takes the error over; the call must have failed with this code and say something.
+// What was not there, or not in time, is told with a task, the own or that of the other end, and a phase: dtg/error.h.
+inline void expect_whereabouts(const dtg_error* error) {
+  const dtg_code code = dtg_error_code(error);
+  if (code != DTG_DEADLINE_EXCEEDED && code != DTG_ABORTED && code != DTG_UNAVAILABLE) return;
+  const std::string who = std::string(dtg_error_task(error)) + dtg_error_peer(error);
+  EXPECT_NE(who, "") << "neither task nor peer: " << dtg_error_message(error, nullptr);
+  EXPECT_STRNE(dtg_error_phase(error), "") << "no phase: " << dtg_error_message(error, nullptr);
+}
+
+// Takes the error over; the call must have failed with this code, which a function of the host gave, and say something.
 // `origin` receives where and when it failed, as "TASK, PEER, PHASE".
-inline std::string refused(dtg_error* error, dtg_code code, const std::string& what, std::string* origin = nullptr) {
+inline std::string refused_by_host(dtg_error* error, dtg_code code, const std::string& what, std::string* origin = nullptr) {
   EXPECT_NE(error, nullptr) << what << " was accepted";
   if (!error) return "";
   const std::string message = text_of(error);
@@ -34,6 +43,12 @@ inline std::string refused(dtg_error* error, dtg_code code, const std::string& w
   if (origin) *origin = std::string(dtg_error_task(error)) + ", " + dtg_error_peer(error) + ", " + dtg_error_phase(error);
   dtg_error_release(error);
   return message;
+}
+
+// The same of an error of the library's own.
+inline std::string refused(dtg_error* error, dtg_code code, const std::string& what, std::string* origin = nullptr) {
+  expect_whereabouts(error);
+  return refused_by_host(error, code, what, origin);
 }
 
 inline std::string folder(const char* name) {

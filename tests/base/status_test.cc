@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/status.h"
+#include "base/whereabouts.h"
 
 namespace dtg {
 namespace {
@@ -37,6 +38,20 @@ TEST(Status, CharactersAreNotCut) {
     EXPECT_EQ(text.compare(last + 3, 3, "\xe2\x82\xac"), 0);
   }
   EXPECT_LT(not_found("%s", std::string(1000, '\x80').c_str()).message().size(), 1000u) << "what is no UTF-8 at all";
+}
+
+// What is known deeper inside stays; what is the caller's own fault has no place.
+TEST(Status, WhoTellsAnErrorSaysWhere) {
+  const Status bare = told_by(unavailable("it is gone"), "/job:a", "meet");
+  EXPECT_EQ(bare.origin().task + " " + bare.origin().phase, "/job:a meet");
+  const Status known = told_by(bare, "/job:b", "run");
+  EXPECT_EQ(known.origin().task + " " + known.origin().phase, "/job:a meet");
+  EXPECT_EQ(told_by(not_found("no such node"), "/job:a", "run").origin().phase, "");
+  EXPECT_TRUE(told_by(Status(), "/job:a", "run").ok());
+  EXPECT_EQ(untold(unavailable("it is gone")), "neither task nor peer, and no phase");
+  EXPECT_EQ(untold(aborted("it is gone").at_peer("/job:a")), "no phase");
+  EXPECT_EQ(untold(deadline_exceeded("late").in_phase("run")), "neither task nor peer");
+  EXPECT_EQ(untold(bare) + untold(not_found("no such node")) + untold({}), "");
 }
 
 }  // namespace

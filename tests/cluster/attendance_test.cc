@@ -137,6 +137,7 @@ TEST_F(Attending, WhoseTimeIsOverHasNotArrived) {
   EXPECT_EQ(code(0, 1), Code::deadline_exceeded);
   EXPECT_NE(text(0, 1).find(worker(1) + ", " + worker(2)), std::string::npos) << text(0, 1);
   EXPECT_EQ(told(0, 1)->status.origin().peer, worker(1)) << "the first who is awaited";
+  EXPECT_EQ(told(0, 1)->status.origin().phase, "meet");
   arrive(1, 1, "b");
   arrive(2, 1, "b");
   EXPECT_FALSE(told(1, 1));

@@ -66,7 +66,7 @@ void BoundedJob::serve(Process& process, int index) {
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
   if (!server.ok()) return process.is_cut_off() ? void() : wrong("a server does not start: " + server.status().message());
   while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
-  (void)server.value()->stop(5 * kSecond).ok();
+  process.hears(server.value()->stop(5 * kSecond));
 }
 
 void BoundedJob::work(Process& process, int index) {
@@ -96,7 +96,7 @@ void BoundedJob::work(Process& process, int index) {
       if (index == 0 && is_asked_ && !audited_) audit(worker);
     }
   }
-  (void)server.value()->stop(5 * kSecond).ok();
+  process.hears(server.value()->stop(5 * kSecond));
 }
 
 // Joins where that is due, then a step. False: there are no cells left.

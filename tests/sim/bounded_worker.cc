@@ -52,7 +52,9 @@ Status BoundedWorker::connect(const std::string& target) {
   DTG_TRY(status_);
   Session::Options options;
   options.connect_timeout_ns = 10 * kSecond;
-  DTG_ASSIGN(session_, Session::connect(process_.runtime(), target, graph_, options));
+  auto session = Session::connect(process_.runtime(), target, graph_, options);
+  process_.hears(session.status());
+  DTG_ASSIGN(session_, std::move(session));
   return {};
 }
 
@@ -80,7 +82,9 @@ Status BoundedWorker::begin() {
 Status BoundedWorker::go_on() {
   if (share_.worker == 0) DTG_TRY(begin());
   const Clock& clock = process_.clock();
-  return recover(*model_, added_, *session_, clock, Deadline::after(clock, kRecoverNs));
+  const Status status = recover(*model_, added_, *session_, clock, Deadline::after(clock, kRecoverNs));
+  process_.hears(status);
+  return status;
 }
 
 Result<int64_t> BoundedWorker::step(int cell) {

@@ -42,7 +42,7 @@ class BoundedWorker final {
   std::vector<Value> counts_;
   Replicated added_;
   NodeId init_ = kNoNode;
-  TimedRuns runs_{process_.clock()};
+  TimedRuns runs_{process_};
 };
 
 }  // namespace dtg::sim

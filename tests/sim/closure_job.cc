@@ -52,7 +52,7 @@ void ClosureJob::serve(Process& process, const Member& member) {
   auto server = Server::start(process.runtime()->host().take(), options, process.runtime());
   if (!server.ok()) return process.is_cut_off() ? void() : wrong("a server does not start: " + server.status().message());
   while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
-  (void)server.value()->stop(5 * kSecond).ok();
+  process.hears(server.value()->stop(5 * kSecond));
 }
 
 namespace {
@@ -144,6 +144,7 @@ void ClosureJob::coordinate(Process& process) {
       const size_t kind = static_cast<size_t>(world_.between(0, 2));
       auto given = coordinator->schedule(kinds[kind], {Tensor::of<int64_t>(Shape(), std::span<const int64_t>(&number, 1)).take()},
                                          10 * kSecond, nullptr, ends, static_cast<uint64_t>(number));
+      process.hears(given.status());
       if (!given.ok()) return wrong("a closure cannot be scheduled: " + given.status().message());
       under_way.push_back({number++, kind < 2, given.take()});
     }
@@ -153,6 +154,7 @@ void ClosureJob::coordinate(Process& process) {
       wrong("no closure has ended for " + std::to_string(stall_ns / kMillisecond) + " ms: " + coordinator->describe());
       break;
     }
+    process.hears(event.status);
     const auto at = std::ranges::find(under_way, static_cast<int64_t>(event.tag), &Given::number);
     if (!event.status.ok()) {
       wrong("a closure failed: " + event.status.message());
@@ -166,7 +168,9 @@ void ClosureJob::coordinate(Process& process) {
     if (world_.one_in(2)) process.sleep(world_.between(0, 40) * kMillisecond);
   }
   if (wrong_.empty()) {
-    if (const Status status = coordinator->join(10 * kSecond, nullptr); !status.ok()) wrong("join: " + status.message());
+    const Status joined = coordinator->join(10 * kSecond, nullptr);
+    process.hears(joined);
+    if (!joined.ok()) wrong("join: " + joined.message());
     std::vector<Tensor> cells;
     if (const Status status = run_once(*session.value(), clock, read, {}, &cells); !status.ok()) wrong(status.message());
     for (const Tensor& each : cells) {

@@ -135,7 +135,9 @@ class WorkerHost {
     DTG_TRY(status_);
     Session::Options options;
     options.connect_timeout_ns = 10 * kSecond;
-    DTG_ASSIGN(session_, Session::connect(process_.runtime(), target, graph_, options));
+    auto session = Session::connect(process_.runtime(), target, graph_, options);
+    process_.hears(session.status());
+    DTG_ASSIGN(session_, std::move(session));
     return {};
   }
   // One run, that nobody's thread waits for; the host waits for its end as a host does. Late by more than 100 ms is an error of its own.
@@ -184,7 +186,7 @@ class WorkerHost {
   std::vector<Value> order_;
   std::vector<NodeId> add_, clear_;
   std::vector<Value> is_there_, read_;
-  TimedRuns runs_{process_.clock()};
+  TimedRuns runs_{process_};
 };
 
 Cluster::Cluster(uint64_t seed, bool talks, Work work)
@@ -239,7 +241,7 @@ void Cluster::serve(Process& process, int index) {
   if (!server.ok() && process.is_cut_off()) return;
   if (!server.ok()) return wrong("a server does not start: " + server.status().message());
   while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
-  (void)server.value()->stop(5 * kSecond).ok();
+  process.hears(server.value()->stop(5 * kSecond));
 }
 
 void Cluster::work(Process& process, int index) {
@@ -254,7 +256,7 @@ void Cluster::work(Process& process, int index) {
   if (strict_) train(process, server.value()->target(), index);
   else add(process, server.value()->target(), index);
   while (!process.is_cut_off() && !over_) process.sleep(50 * kMillisecond);
-  (void)server.value()->stop(5 * kSecond).ok();
+  process.hears(server.value()->stop(5 * kSecond));
 }
 
 void Cluster::add(Process& process, const std::string& target, int index) {

@@ -118,6 +118,7 @@ bool GroupHost::form(bool with_all) {
   check_time(until, "forming");
   if (!forming->status.ok()) {
     watch_.world.say(process_.name() + " cannot form: " + forming->status.message());
+    process_.hears(forming->status);
     const std::string& text = forming->status.message();
     // A part of the group that is no majority, or a vote that was late, has nobody to name.
     if (text.find("/task:") == std::string::npos && text.find("majority") == std::string::npos &&
@@ -275,6 +276,7 @@ void GroupHost::ended(Call& call, const Status& status) {
   ++watch_.failed;
   watch_.world.say(process_.name() + " failed: " + status.message());
   watch_.judge_error(process_.name(), "a call", status);
+  process_.hears(status);
   watch_.epoch_ended(view_.epoch);
 }
 
@@ -340,6 +342,7 @@ void GroupHost::ask_once_more() {
   if (queue_->next({&event, 1}, clock, Deadline::after(clock, kCallNs + 20 * kSecond)) == 0)
     watch_.wrong(process_.name() + ": a call does not end that some do not make");
   if (!event.status.ok()) watch_.world.say(process_.name() + " asks once more: " + event.status.message());
+  process_.hears(event.status);
 }
 
 // Leaves, and joins as another life of the same process.
@@ -356,7 +359,7 @@ bool GroupHost::come_again(Server& server) {
 void GroupHost::leave(Server& server) {
   idle_ = false;
   if (group_) group_->leave(cancelled("the program has ended"));
-  (void)server.stop(5 * kSecond).ok();
+  process_.hears(server.stop(5 * kSecond));
   if (group_ && group_->kept() > 0) watch_.wrong(process_.name() + " has left, and keeps something of a call");
   group_ = nullptr;
   queue_ = nullptr;

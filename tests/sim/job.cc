@@ -23,6 +23,7 @@ void run_out(World& world, const std::vector<std::unique_ptr<Process>>& processe
   for (const auto& process : processes) {
     if (is_left(process)) wrong(process->name() + " does not end");
   }
+  if (!world.ill_told.empty()) wrong(world.ill_told);
 }
 
 }  // namespace dtg::sim

@@ -21,7 +21,8 @@ struct Outcome {
 // "ps=...;worker=..." of processes that are named ps0, ps1, ... and worker0, worker1, ...; a job without servers has workers only.
 std::string spec_of(int servers, int workers);
 
-// Lets the world go on until all of them are gone, and says of each that is not after a minute that it is wrong.
+// Lets the world go on until all of them are gone, and says of each that is not after a minute that it is wrong; and of an error that did
+// not tell a host what it should.
 void run_out(World& world, const std::vector<std::unique_ptr<Process>>& processes, const std::function<void(const std::string&)>& wrong);
 
 }  // namespace dtg::sim

@@ -1,6 +1,7 @@
 // What a process is handed, and whose turn it is in it.
 #include "process.h"
 
+#include "base/whereabouts.h"
 #include "net.h"
 
 namespace dtg::sim {
@@ -94,6 +95,12 @@ void Process::kill() {
   net_.cut_off(*this);
   stalled_until_ns_ = 0;
   wake();
+}
+
+void Process::hears(const Status& status) {
+  const std::string missing = untold(status);
+  if (missing.empty() || !world_.ill_told.empty()) return;
+  world_.ill_told = name_ + " is told " + code_name(status.code()) + " with " + missing + ": " + status.message();
 }
 
 void Process::sleep(int64_t ns) {

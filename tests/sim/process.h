@@ -39,6 +39,9 @@ class Process final {
   // behind what comes now.
   void stall(int64_t until_ns) { stalled_until_ns_ = last_stall_ns_ = std::max(stalled_until_ns_, until_ns); }
   int64_t last_stall_ns() const { return last_stall_ns_; }
+  // For the program: how a call of the library ended. An error that others or the clock have caused names a task and a phase, or the seed
+  // has failed.
+  void hears(const Status& status);
   // For the program: lets time pass.
   void sleep(int64_t ns);
 

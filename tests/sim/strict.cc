@@ -72,7 +72,9 @@ Status StrictWorker::connect(const std::string& target) {
   DTG_TRY(status_);
   Session::Options options;
   options.connect_timeout_ns = 10 * kSecond;
-  DTG_ASSIGN(session_, Session::connect(process_.runtime(), target, graph_, options));
+  auto session = Session::connect(process_.runtime(), target, graph_, options);
+  process_.hears(session.status());
+  DTG_ASSIGN(session_, std::move(session));
   return {};
 }
 
@@ -95,6 +97,7 @@ void StrictWorker::stop_updates() {
   CompletionQueue::Event event;
   const Clock& clock = process_.clock();
   if (ends_->next({&event, 1}, clock, Deadline::after(clock, 5 * kSecond)) == 0) runs_.note_late();
+  process_.hears(event.status);
   updates_ = nullptr;
 }
 
@@ -119,7 +122,9 @@ Status StrictWorker::settle() {
 Status StrictWorker::recovered() {
   if (is_chief_) DTG_TRY(begin());
   const Clock& clock = process_.clock();
-  return recover(*model_, added_, *session_, clock, Deadline::after(clock, kRecoverNs));
+  const Status status = recover(*model_, added_, *session_, clock, Deadline::after(clock, kRecoverNs));
+  process_.hears(status);
+  return status;
 }
 
 // Updates that were under way when a step failed go on, if they can.
@@ -130,7 +135,9 @@ Status StrictWorker::go_on() {
   DTG_TRY(run({&added_.global_step, 1}, {}, &counted));
   step_ = counted[0].as<int64_t>()[0];
   if (added_.update != kNoNode && !updates_) {
-    DTG_ASSIGN(updates_, session_->run_repeatedly({&added_.update, 1}, ends_, 0));
+    auto updates = session_->run_repeatedly({&added_.update, 1}, ends_, 0);
+    process_.hears(updates.status());
+    DTG_ASSIGN(updates_, std::move(updates));
   }
   goes_on_ = true;
   return {};

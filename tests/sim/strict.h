@@ -57,7 +57,7 @@ class StrictWorker final {
   const bool is_chief_;
   bool goes_on_ = false;
   int64_t step_ = 0;
-  TimedRuns runs_{process_.clock()};
+  TimedRuns runs_{process_};
 };
 
 }  // namespace dtg::sim

@@ -12,10 +12,21 @@ namespace dtg::sim {
 
 class TimedRuns final {
  public:
-  explicit TimedRuns(const Clock& clock) : clock_(clock) {}
+  explicit TimedRuns(Process& process) : process_(process), clock_(process.clock()) {}
 
   // What may take `args.timeout_ns`; late by more than 100 ms is an error of its own.
   Status run(Session& session, const RunArgs& args, std::vector<Tensor>* fetched) {
+    const Status status = make(session, args, fetched);
+    process_.hears(status);
+    return status;
+  }
+  // Since it was asked last.
+  bool was_late() { return std::exchange(late_, false); }
+  // A run that is not made here was.
+  void note_late() { late_ = true; }
+
+ private:
+  Status make(Session& session, const RunArgs& args, std::vector<Tensor>* fetched) {
     const int64_t began = clock_.monotonic_ns();
     DTG_ASSIGN(const Ref<AsyncRun> run, session.run_async(args, queue_, ++tag_));
     CompletionQueue::Event event;
@@ -27,12 +38,8 @@ class TimedRuns final {
     for (size_t i = 0; fetched && event.status.ok() && i < args.fetches.size(); ++i) fetched->push_back(run->take(i).take());
     return event.status;
   }
-  // Since it was asked last.
-  bool was_late() { return std::exchange(late_, false); }
-  // A run that is not made here was.
-  void note_late() { late_ = true; }
 
- private:
+  Process& process_;
   const Clock& clock_;
   const Ref<CompletionQueue> queue_ = CompletionQueue::create().take();
   uint64_t tag_ = 0;

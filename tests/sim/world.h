@@ -38,6 +38,8 @@ class World final {
   void note(const std::string& what);
   uint64_t history() const { return history_; }
   uint64_t events() const { return happened_; }
+  // The first error that a host was told without saying who or when (Process::hears); empty: there was none.
+  std::string ill_told;
   // Tells every line of what happens, for whoever looks into a seed.
   bool talks = false;
   void say(const std::string& what);

@@ -1,7 +1,7 @@
 """Compiles every public header alone, as strict C11, as C++11 and as C++20, and checks the version they announce.
 
 A header that needs another one included first, or that warns under a host's flags, is a bug in the header: the host cannot fix it. What
-the library calls the phase of an error stands in the list of dtg_error_phase.
+the library calls the phase of an error stands in the list of dtg_error_phase, and in those of the bindings.
 """
 
 import re
@@ -11,6 +11,27 @@ import tempfile
 import common
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
+
+
+def check_phases(root, findings):
+    """The phases of errors are those that dtg_error_phase lists, and so do the bindings."""
+    said = {}
+    for source in common.files(root, "internal/**/*.cc", "internal/**/*.h", "capi/*.cc"):
+        text = source.read_text()
+        for phase in re.findall(r'in_phase\("(\w+)"\)', text) + re.findall(r'told_by\([^;]*"(\w+)"\)', text):
+            said[phase] = source
+    header = root / "capi/include/dtg/error.h"
+    listed = re.findall(r'^ \*   "(\w+)" ', re.search(r"/\* When it failed(.*?)\*/", header.read_text(), flags=re.S).group(1), flags=re.M)
+    for phase in sorted(said.keys() - set(listed)):
+        findings.add(said[phase], 0, f'the phase "{phase}" is not in the list of dtg_error_phase', "add it there and in the bindings")
+    for phase in sorted(set(listed) - said.keys()):
+        findings.add(header, 0, f'nobody says the phase "{phase}"', "take it out of the list, there and in the bindings")
+    for name in ("go/error.go", "rust/dtg/src/error.rs", "java/src/main/java/org/dtg/DtgException.java"):
+        path = root / "bindings" / name
+        text = path.read_text()
+        for phase in listed:
+            if f'"{phase}"' not in text and f"`{phase}`" not in text:
+                findings.add(path, 0, f'the phase "{phase}" of dtg_error_phase is not in the list', "add it with what it means")
 
 
 def main():
@@ -43,11 +64,7 @@ def main():
             if announced != wanted:
                 findings.add(root / "capi/include/dtg", 0, f"DTG_VERSION_{name} is {announced}, the project says {wanted}",
                              "CMakeLists.txt has the version; make the header follow")
-    phases = re.search(r"/\* When it failed: (.*?)\*/", (root / "capi/include/dtg/error.h").read_text(), flags=re.S).group(1)
-    for source in common.files(root, "internal/**/*.cc", "capi/*.cc"):
-        for phase in re.findall(r'in_phase\("(\w+)"\)', source.read_text()):
-            if f'"{phase}"' not in phases:
-                findings.add(source, 0, f'the phase "{phase}" is not in the list of dtg_error_phase', "add it there and in the bindings")
+    check_phases(root, findings)
     findings.finish(f"headers, {len(headers)} headers in {len(dialects)} dialects")
 
 

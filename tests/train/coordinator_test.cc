@@ -14,6 +14,7 @@
 
 #include "../cluster/process.h"
 #include "base/json.h"
+#include "base/whereabouts.h"
 #include "graph/build.h"
 #include "scratch.h"
 #include "seconds.h"
@@ -451,6 +452,7 @@ TEST_F(Coordinated, TheQueueIsBoundedAndWaitsEndInTime) {
   EXPECT_EQ(full.status().code(), Code::deadline_exceeded) << full.status().message();
   const Status late = coordinator_->join(300 * kMillisecond, nullptr);
   EXPECT_EQ(late.code(), Code::deadline_exceeded);
+  for (const Status& each : {full.status(), late}) EXPECT_EQ(each.origin().phase + untold(each), "schedule");
   EXPECT_NE(late.message().find("/job:worker/replica:0/task:0"), std::string::npos) << late.message();
   // A wait that somebody gives up.
   const auto cancellation = make_ref<Cancellation>();

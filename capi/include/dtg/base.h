@@ -18,9 +18,10 @@
  *      shared: dtg_runtime, dtg_session, dtg_callable, dtg_cancellation, dtg_run, dtg_cq, dtg_error, dtg_string, dtg_cluster, dtg_server,
  *              dtg_coordinator, dtg_closure, dtg_remote_value,
  *              dtg_group, dtg_collective, dtg_tensor (contents read-only while runs use them), dtg_graph for reading and for running
- *      single: dtg_graph while nodes are added or scopes change, dtg_model, dtg_strategy, dtg_dataset, dtg_weights,
+ *      single: dtg_graph while nodes are added or scopes change, dtg_model, dtg_strategy, dtg_mesh, dtg_dataset, dtg_weights,
  *              dtg_event_writer, dtg_checkpoint but for wait and status,
- *              dtg_trainer but for stop
+ *              dtg_trainer but for stop and summary
+ *    A thread that comes into a single object while another is inside gets DTG_FAILED_PRECONDITION with the names of both.
  * 6. The library never aborts or exits, installs no signal handler, writes nothing to stdout, throws nothing through
  *    the ABI. In a forked child every call answers DTG_FAILED_PRECONDITION and every release does nothing.
  * 7. Times are relative nanoseconds. 0 means "the default"; negative values are refused except where DTG_INFINITE is

@@ -36,8 +36,10 @@ DTG_BEGIN_DECLS
  * The values are those between two steps of the thread that saves; where other workers apply updates at that time (asynchronous training),
  * each variable is whole by itself.
  *
- * Single: one thread at a time uses a checkpoint, the one that uses its model and data sets; dtg_checkpoint_wait and
- * dtg_checkpoint_status may come from any. */
+ * Single: one thread at a time uses a checkpoint, the one that uses its model and data sets. These calls are inside of all of them: of the
+ * model and the data sets while values are taken or put back, of the checkpoint until they return. Whoever is inside of one of them
+ * in another thread meanwhile, in dtg_dataset_next for instance, or comes in then, is refused with FAILED_PRECONDITION; so is a restore of
+ * the place of a data set that a fit reads. dtg_checkpoint_wait and dtg_checkpoint_status may come from any thread at any time. */
 
 typedef struct dtg_checkpoint dtg_checkpoint;
 
@@ -73,7 +75,7 @@ DTG_API void dtg_checkpoint_release(dtg_checkpoint *checkpoint) DTG_NOEXCEPT;
 /* From now on each set holds where this data set stands, under `name` (1 to 64 letters, digits or ._-/), and a restore brings it there.
  * The data set is kept; it must have the stages, seeds and sources it had, and get no more transforms. A set keeps its dtg_dataset_schema
  * too, and a restore to data of other columns or names is FAILED_PRECONDITION, which says what differs, unless it is partial. Errors:
- * INVALID_ARGUMENT, ALREADY_EXISTS. Since 0.1. */
+ * INVALID_ARGUMENT, ALREADY_EXISTS, FAILED_PRECONDITION (its elements are dealt, or a fit reads it). Since 0.1. */
 DTG_ERR dtg_checkpoint_add_data(dtg_checkpoint *checkpoint, const char *name, size_t name_len, dtg_dataset *dataset) DTG_NOEXCEPT;
 
 /* Start, or go on: restores the newest valid set; where there is none, gives the variables their first values. What the session has

@@ -188,7 +188,7 @@ impl Error {
         some(&self.0.node)
     }
 
-    /// The task that found the failure, `/job:ps/task:0`.
+    /// The task that found the failure, `/job:ps/replica:0/task:0`.
     pub fn task(&self) -> Option<&str> {
         some(&self.0.task)
     }
@@ -198,7 +198,11 @@ impl Error {
         some(&self.0.peer)
     }
 
-    /// When it failed: `build`, `place`, `prepare`, `feed`, `run`, `connect`, `listen`, `recover` or, of a group, `form`.
+    /// When it failed: `build` (a node was added), `place` (a device was chosen), `prepare` (a run was planned), `feed`, `run` (also a
+    /// collective), `connect` (a task was looked for), `listen` (a server took its address), `recover` (state or training after a loss),
+    /// `wait` ([`Model::wait_ready`](crate::Model::wait_ready)), `meet` (a barrier), `form` (a group), `schedule` (closures of a
+    /// coordinator), `save` and `restore` (checkpoints), `ask` (a status, an outcome, a reset) or `end` (of a session, a server or the job).
+    /// New ones may come. `DeadlineExceeded`, `Aborted` and `Unavailable` from the library always have one, and a task, a peer or both.
     pub fn phase(&self) -> Option<&str> {
         some(&self.0.phase)
     }

@@ -281,7 +281,8 @@ fn a_server_that_stops_under_a_session() {
     // A peer that is gone may come back: it is looked for during a part of the deadline.
     let short = Duration::from_millis(300);
     // Whoever asks first may hear of the stop itself.
-    refused(session.run().feed(x, &tensor).fetch(y).timeout(short).call(), ErrorKind::Unavailable, "ps");
+    let gone = refused(session.run().feed(x, &tensor).fetch(y).timeout(short).call(), ErrorKind::Unavailable, "ps");
+    assert!(gone.peer().is_some_and(|peer| peer.contains("/job:ps")), "{gone:#?}");
     let ours = session.run().feed(x, &tensor).fetch(y).timeout(short).call();
     same(ours, ErrorKind::Unavailable, twin.run(Some(("x", Raw::zeros(DType::F32, &[2]).0)), "y", short));
     refused(worker.join(Some(Duration::ZERO)), ErrorKind::DeadlineExceeded, "");

@@ -36,8 +36,12 @@ fn the_thread_table_is_that_of_the_headers() {
     {
         assert!(send && sync, "{name} is shared");
     }
-    for (name, send, sync) in table!(Model, Trainer, Fitting<'static>, Dataset, Weights, EventWriter) {
+    for (name, send, sync) in table!(Model, Trainer, Fitting<'static>, Dataset, Weights, EventWriter, Checkpoint) {
         assert!(send && !sync, "{name} is single: Send {send}, Sync {sync}");
+    }
+    // They borrow their model, and stay with it.
+    for (name, sync) in [("Strategy", Probe::<Strategy<'static>>::SYNC), ("Mesh", Probe::<Mesh<'static>>::SYNC)] {
+        assert!(!sync, "{name} is single");
     }
 }
 

@@ -69,7 +69,15 @@ pub fn refused<T>(result: Result<T>, kind: ErrorKind, words: &str) -> Error {
     assert_eq!(error.kind(), kind, "{error}");
     assert!(error.message().len() > 12, "{error}");
     assert!(error.message().contains(words), "{words:?} is not in: {error}");
+    tells_where(&error);
     error
+}
+
+/// What others or the clock have caused tells a phase, and a task, a peer or both.
+pub fn tells_where(error: &Error) {
+    if matches!(error.kind(), ErrorKind::DeadlineExceeded | ErrorKind::Aborted | ErrorKind::Unavailable) {
+        assert!(error.phase().is_some() && (error.task().is_some() || error.peer().is_some()), "{error:#?}");
+    }
 }
 
 /// The smallest executor: polls on this thread, parks in between.

@@ -203,6 +203,8 @@ class ClusterTest {
         assertInstanceOf(DtgException.class, failed.getCause());
         DtgException gone = assertThrows(DtgException.class, () -> session.run().fetch(one).callFloat());
         assertTrue(gone instanceof DtgException.Unavailable || gone instanceof DtgException.Cancelled, gone::toString);
+        World.tellsWhere(gone);
+        if (gone instanceof DtgException.Unavailable) assertTrue((gone.task() + gone.peer()).contains("/job:worker"), gone::toString);
       }
       server.close();
       World.isClosed(server::target, "server");
@@ -216,6 +218,8 @@ class ClusterTest {
       DtgException missing = assertThrows(DtgException.class, () -> Session.connect(null, address("nobody"), graph, soon));
       assertTrue(missing instanceof DtgException.Unavailable || missing instanceof DtgException.DeadlineExceeded, missing::toString);
       assertTrue(missing.getMessage().contains("nobody"), missing::getMessage);
+      World.tellsWhere(missing);
+      assertEquals("connect", missing.phase());
       assertThrows(DtgException.class, () -> Cluster.status(address("nobody"), soon));
       World.fails(DtgException.InvalidArgument.class, () -> Session.connect("no address", graph));
     }

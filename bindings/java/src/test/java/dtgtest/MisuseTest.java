@@ -12,7 +12,9 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.dtg.*;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -46,13 +48,30 @@ class MisuseTest {
   }
 
   @Test
-  void twoThreadsInsideOneObject() throws Exception {
+  void twoThreadsInsideOneObject(@TempDir Path folder) throws Exception {
     try (Dataset data = Dataset.range(0, 1000, 1).shuffle(100, 1).repeat(-1).batch(8, true); Graph graph = new Graph();
         Model model = new Model(graph, 1)) {
       Value x = graph.placeholder("x", DType.F32, -1, 4);
       assertRefusesTheSecond(() -> data.next().close(), "data set");
       assertRefusesTheSecond(() -> model.dense(x, new Dense(3)), "model");
       assertRefusesTheSecond(() -> graph.square(x), "graph");
+    }
+    try (Dataset data = Dataset.range(0, 1000, 1).shuffle(100, 1).repeat(-1).batch(8, true); Graph graph = new Graph();
+        Model model = new Model(graph, 1); EventWriter events = new EventWriter(folder.resolve("events"))) {
+      model.addVariable(new VariableSpec("w", 2));
+      try (Session session = Session.connect("local", graph);
+          Checkpoint sets = new Checkpoint(model, session, folder.resolve("sets"), null)) {
+        sets.addData("train", data);
+        sets.resume();
+        sets.save(1, null);
+        AtomicLong step = new AtomicLong(1);
+        assertRefusesTheSecond(() -> sets.beginSave(step.incrementAndGet(), null), "checkpoint");
+        assertRefusesTheSecond(() -> sets.restore(""), () -> data.next().close(), "data set");
+        assertRefusesTheSecond(() -> events.scalar("loss", step.incrementAndGet(), 1), "event writer");
+        sets.await(null);
+        sets.save(1_000_000, null);
+        sets.restore("");
+      }
     }
   }
 
@@ -103,9 +122,14 @@ class MisuseTest {
   }
 
   private static void assertRefusesTheSecond(Runnable call, String noun) throws InterruptedException {
+    assertRefusesTheSecond(call, call, noun);
+  }
+
+  /** One thread does the one, another the other, until one of them is refused. */
+  private static void assertRefusesTheSecond(Runnable one, Runnable another, String noun) throws InterruptedException {
     AtomicReference<Throwable> met = new AtomicReference<>();
     long end = System.nanoTime() + 60_000_000_000L;
-    Runnable hammer = () -> {
+    Consumer<Runnable> hammer = call -> {
       while (met.get() == null && System.nanoTime() < end) {
         try {
           call.run();
@@ -114,9 +138,9 @@ class MisuseTest {
         }
       }
     };
-    Thread other = new Thread(hammer, "other");
+    Thread other = new Thread(() -> hammer.accept(another), "other");
     other.start();
-    hammer.run();
+    hammer.accept(one);
     other.join();
     assertInstanceOf(DtgException.FailedPrecondition.class, met.get());
     assertTrue(met.get().getMessage().contains(noun), met.get().getMessage());

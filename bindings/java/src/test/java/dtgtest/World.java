@@ -36,7 +36,16 @@ final class World {
   static <T extends DtgException> T fails(Class<T> type, Executable what, String... words) {
     T out = assertThrows(type, what);
     for (String word : words) assertTrue(out.getMessage().contains(word), () -> "\"" + word + "\" is not in: " + out.getMessage());
+    tellsWhere(out);
     return out;
+  }
+
+  /** What others or the clock have caused tells a phase, and a task, a peer or both; not what Java refuses before it has asked anybody. */
+  static void tellsWhere(DtgException error) {
+    if (error.getMessage().contains("its timeout is zero")) return;
+    if (error.code() != Code.DEADLINE_EXCEEDED && error.code() != Code.ABORTED && error.code() != Code.UNAVAILABLE) return;
+    assertTrue(!error.phase().isEmpty(), () -> "no phase: " + error);
+    assertTrue(!(error.task() + error.peer()).isEmpty(), () -> "neither task nor peer: " + error);
   }
 
   static void isClosed(Executable what, String noun) {

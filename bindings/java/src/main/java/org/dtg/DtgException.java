@@ -65,7 +65,7 @@ public class DtgException extends RuntimeException {
   /**
    * The task that found the failure.
    *
-   * @return such as {@code /job:ps/task:0}, or ""
+   * @return such as {@code /job:ps/replica:0/task:0}, or ""
    */
   public String task() {
     return task;
@@ -81,9 +81,13 @@ public class DtgException extends RuntimeException {
   }
 
   /**
-   * When it failed.
+   * When it failed. {@link DeadlineExceeded}, {@link Aborted} and {@link Unavailable} from the library always tell that, and a task, a peer
+   * or both.
    *
-   * @return "build", "place", "prepare", "feed", "run", "connect", "listen", "recover", "form" (a group), or ""
+   * @return "build" (a node was added), "place" (a device was chosen), "prepare" (a run was planned), "feed", "run" (also a collective),
+   *     "connect" (a task was looked for), "listen" (a server took its address), "recover" (state or training after a loss), "wait" ({@link
+   *     Model#waitReady}), "meet" (a barrier), "form" (a group), "schedule" (closures of a coordinator), "save" and "restore" (checkpoints),
+   *     "ask" (a status, an outcome, a reset), "end" (of a session, a server or the job), or ""; new ones may come
    */
   public String phase() {
     return phase;
