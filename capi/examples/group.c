@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #define TRY(call) do { if ((err = (call)) != NULL) goto done; } while (0)
-#define WIDTH 1000
+#define WIDTH 20000 /* more than a frame: on one host it travels through shared memory */
 #define ROWS 8
 
 /* What is trained: it must be the same on every worker. The steps that were made travel with it. */

@@ -89,7 +89,9 @@ def round_of(commands, chance, faults, fate=None, extra=None):
                 member.reader.join()
                 done = member.find(r"^done: .*")
                 ends.add(done[1][0] if done else f"no end\n{member.all()}")
-            if len(ends) != 1 or f"done: {STEPS} steps, weight {STEPS * (STEPS + 1) // 2:g}," not in next(iter(ends)):
+            # Four ranks add 3 to the first row in each step, three add 2.
+            row = re.search(r"row (\d+)$", next(iter(ends)))
+            if len(ends) != 1 or f"done: {STEPS} steps, weight {STEPS * (STEPS + 1) // 2:g}," not in next(iter(ends)) or not row or not 2 * STEPS <= int(row[1]) <= 3 * STEPS:
                 faults.append(f"{how.name} of {victim.index}: " + "\n".join(sorted(ends)))
         finally:
             for member in members:

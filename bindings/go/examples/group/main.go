@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	width = 1000
+	width = 20000 // more than a frame: on one host it travels through shared memory
 	rows  = 8
 	steps = width + rows // where the model keeps how many steps it has made
 )

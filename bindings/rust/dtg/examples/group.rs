@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use dtg::{Cluster, ErrorKind, Group, Reduction, Result, ServerOptions, Tensor};
 
-const WIDTH: usize = 1000;
+/// More than a frame: on one host it travels through shared memory.
+const WIDTH: usize = 20000;
 const ROWS: usize = 8;
 /// Where the model keeps how many steps it has made.
 const STEPS: usize = WIDTH + ROWS;

@@ -7,7 +7,7 @@ import java.util.Arrays;
 import org.dtg.*;
 
 class GroupWorker {
-  static final int WIDTH = 1000;
+  static final int WIDTH = 20000; // more than a frame: on one host it travels through shared memory
   static final int ROWS = 8;
   static final int STEPS = WIDTH + ROWS; // where the model keeps how many steps it has made
 
