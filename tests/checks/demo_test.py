@@ -5,6 +5,7 @@ Usage: demo_test.py PROGRAM DTG    with DTG_PYTHON naming a Python that has test
 directories, and once the rest is done the test counts as skipped (77).
 """
 
+import json
 import os
 import pathlib
 import subprocess
@@ -24,13 +25,21 @@ CASES = {
     "sync-tcp": ([*LAUNCH, "--channel", "tcp"], ["--mode", "sync"], 6),
     "sync-2ps": ([*LAUNCH, "--ps", "2", "--channel", "tcp", "--clear-frames"], ["--mode", "sync"], 6),
     "multi-worker": ([*LAUNCH, "--ps", "0"], ["--strategy", "multi-worker"], 6),
+    "towers-4": ([], ["--shards", "4"], 6),
+    "one": ([], ["--strategy", "one"], 6),
+    "mirrored": ([], ["--strategy", "mirrored", "--shards", "4"], 6),
+    "central": ([], ["--strategy", "central", "--shards", "4"], 6),
+    "custom": ([], ["--strategy", "custom", "--shards", "4"], 6),
+    "multi-worker-4": ([*LAUNCH[:-1], "4", "--ps", "0"], ["--strategy", "multi-worker"], 6),
     "coordinator": ([*LAUNCH, "--chief"], ["--strategy", "coordinator"], 6),
     "sync-replicas": (LAUNCH, ["--mode", "sync-replicas"], 6),
     "async": (LAUNCH, ["--mode", "async"], 6),
     "elastic": (LAUNCH, ["--mode", "elastic"], 6),
     "ssp": (LAUNCH, ["--mode", "ssp", "--staleness", "2"], 6),
 }
-EQUAL = ["towers", "sync", "sync-again", "sync-tcp", "sync-2ps", "multi-worker"]
+EQUAL = {"towers": ["sync", "sync-again", "sync-tcp", "sync-2ps", "multi-worker"], "towers-4": ["mirrored", "central", "multi-worker-4"]}
+# What trains on whole batches, however they are cut, comes to one accuracy.
+ALIKE = ["towers", "sync", "multi-worker", "towers-4", "one", "mirrored", "central", "custom", "multi-worker-4"]
 
 
 def train(name, run, python):
@@ -52,10 +61,16 @@ def main():
     python = os.environ.get("DTG_PYTHON")
     with tempfile.TemporaryDirectory() as place:
         failed = [name for name in CASES if not train(name, os.path.join(place, name), python)]
-        weights = {name: pathlib.Path(place, name, "model.safetensors").read_bytes() for name in EQUAL if name not in failed}
-    for name, bits in weights.items():
-        if bits != weights.get("towers"):
-            print(f"{name}: other weights than two towers in one process")
+        weights = {name: pathlib.Path(place, name, "model.safetensors").read_bytes() for name in CASES if name not in failed}
+        right = {name: json.loads(pathlib.Path(place, name, "summary.json").read_text())["accuracy"] for name in ALIKE if name not in failed}
+    for towers, names in EQUAL.items():
+        for name in names:
+            if name in weights and weights[name] != weights.get(towers):
+                print(f"{name}: other weights than {towers} in one process")
+                failed.append(name)
+    for name, accuracy in right.items():
+        if abs(accuracy - right.get("towers", 0)) > 0.02:
+            print(f"{name}: accuracy {accuracy}, and {right.get('towers')} of two towers")
             failed.append(name)
     print("failed: " + ", ".join(failed) if failed else "demo: all as expected")
     if failed:
