@@ -299,7 +299,8 @@ DTG_ERR dtg_strategy_distribute(dtg_strategy *strategy, const dtg_value *values,
 DTG_ERR dtg_strategy_broadcast(dtg_strategy *strategy, dtg_value value, dtg_per_replica *out) DTG_NOEXCEPT;
 
 /* A batch cut along its first axis, as evenly as can be: of b rows replica r of n has floor(b / n), and one more where r < b mod n. Known
- * or open shapes; a batch of fewer rows than replicas leaves some of them none, over which there is no mean. Default or cross-replica
+ * or open shapes. A batch of fewer rows than replicas is INVALID_ARGUMENT where the graph shows its rows; where they are
+ * open it leaves some replicas none, over which there is no mean. Default or cross-replica
  * context. Since 0.1. Semantics: the per-replica batches of tf.distribute.Strategy.experimental_distribute_dataset. */
 DTG_ERR dtg_strategy_split(dtg_strategy *strategy, dtg_value batch, dtg_per_replica *out) DTG_NOEXCEPT;
 
