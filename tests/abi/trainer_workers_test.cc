@@ -247,8 +247,16 @@ TEST_F(TrainerOfWorkers, WhoIsLostComesAgainAndNoBitIsLost) {
   const dtg_fit how = epochs(2);
   const std::vector<Came> wanted = fit(how, true, true);
   for (int lost = 0; lost < 2; ++lost) {
-    for (const int64_t at : {int64_t{0}, int64_t{1}, kStepsOfAnEpoch - 1, kStepsOfAnEpoch, 2 * kStepsOfAnEpoch - 2}) {
-      SCOPED_TRACE("worker " + std::to_string(lost) + " is lost after step " + std::to_string(at));
+    const std::pair<dtg_fit_event_kind, int64_t> places[] = {{DTG_FIT_BEGIN, 0},
+                                                             {DTG_FIT_STEP, 1},
+                                                             {DTG_FIT_STEP, kStepsOfAnEpoch - 1},
+                                                             {DTG_FIT_STEP, kStepsOfAnEpoch},
+                                                             {DTG_FIT_VALIDATION, kStepsOfAnEpoch},
+                                                             {DTG_FIT_EPOCH_END, kStepsOfAnEpoch},
+                                                             {DTG_FIT_STEP, 2 * kStepsOfAnEpoch - 2}};
+    for (const auto& [kind, at] : places) {
+      SCOPED_TRACE("worker " + std::to_string(lost) + " is lost behind event " + std::to_string(kind) + " after step " +
+                   std::to_string(at));
       std::vector<Came> came(2);
       all([&](int rank) {
         bool over = false;
@@ -256,8 +264,8 @@ TEST_F(TrainerOfWorkers, WhoIsLostComesAgainAndNoBitIsLost) {
           Worker worker(cluster_, rank);
           dtg_dataset *const train = data_of_worker(rank, 2, true), *const test = data_of_worker(rank, 2, false, 1000, 8);
           const bool to_be_lost = rank == lost && life == 0;
-          const auto until = [&](const dtg_fit_event& event) {
-            return to_be_lost && (at == 0 ? event.kind == DTG_FIT_BEGIN : event.kind == DTG_FIT_STEP && event.step == at);
+          const auto until = [&, kind = kind, at = at](const dtg_fit_event& event) {
+            return to_be_lost && event.kind == kind && event.step == at;
           };
           Came& mine = came[static_cast<size_t>(rank)];
           mine = {};
