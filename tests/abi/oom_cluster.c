@@ -1,7 +1,7 @@
 /* Memory that runs out in clusters: servers and sessions that meet on unix sockets in one process, coordinators and groups. It fails once,
- * and for the thread of the scene: the loop of the network, and releases of servers while memory goes on lacking, do not hold yet; nor
- * does training by all-reduce, whose run may wait for its deadline, so that scene is played with all the memory there is. A task that
- * lacks memory is one that cannot be reached for the others, so errors are those of a lost peer too. See oom.h. */
+ * and for the thread of the scene: the loop of the network, and releases of servers while memory goes on lacking, do not hold yet; nor do
+ * groups and training by all-reduce, whose members may wait for who could not make a call, so these are played with all the memory there
+ * is. A task that lacks memory is one that cannot be reached for the others, so errors are those of a lost peer too. See oom.h. */
 #define _GNU_SOURCE
 #include <pthread.h>
 
@@ -314,7 +314,7 @@ static int all_reduce(void) {
 #define PEERS (AS(DTG_UNAVAILABLE) | AS(DTG_DEADLINE_EXCEEDED) | AS(DTG_ABORTED) | AS(DTG_CANCELLED))
 static const struct scene scenes[] = {
     {"servers", servers, PEERS, 1},           {"job", job, PEERS, 1},       {"sudden end", sudden_end, PEERS, 1},
-    {"coordinators", coordinators, PEERS, 1}, {"groups", groups, PEERS, 1}, {"all reduce", all_reduce, PEERS, 2},
+    {"coordinators", coordinators, PEERS, 1}, {"groups", groups, PEERS, 2}, {"all reduce", all_reduce, PEERS, 2},
 };
 #endif
 

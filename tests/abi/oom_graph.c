@@ -349,7 +349,7 @@ static int sessions(void) {
   HOLDS(dtg_error_code(done.error) == DTG_CANCELLED || way != WHOLE);
   dtg_error_release(done.error);
   TRY(dtg_session_barrier(h.session[0], "all", DTG_STRLEN, 0));
-  dtg_error *const no_such_run = dtg_session_outcome(h.session[0], 77, 0, &outcome);
+  dtg_error *const no_such_run = dtg_session_outcome(h.session[0], UINT64_C(1) << 40, 0, &outcome);
   HOLDS(no_such_run != NULL);
   dtg_error_release(no_such_run);
   TRY(dtg_session_reset(h.session[0], NULL, 0));
