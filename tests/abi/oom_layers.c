@@ -103,7 +103,8 @@ static int sequences(void) {
   return learn(y, x, 2, 13);
 }
 
-/* Attention as it is trained, and as it decodes with the same weights. */
+/* Attention as it is trained, and as it decodes with the same weights. What lacks memory to find out a shape knows less of it, and the
+ * cache is refused for that. */
 static int attention(void) {
   const int64_t dims[] = {2, 3, 4}, one[] = {2, 1, 4};
   dtg_value x[2], y, z;
@@ -349,9 +350,12 @@ static int inside(void) {
 }
 
 static const struct scene scenes[] = {
-    {"images", images, 0, 0},       {"volumes", volumes, 0, 0},       {"sequences", sequences, 0, 0}, {"attention", attention, 0, 0},
-    {"chance", chance, 0, 0},       {"categories", categories, 0, 0}, {"losses", losses, 0, 0},       {"metrics", metrics, 0, 0},
-    {"schedules", schedules, 0, 0}, {"optimizers", optimizers, 0, 0}, {"gradients", gradients, 0, 0}, {"inside", inside, 0, 0},
+    {"images", images, 0, 0},       {"volumes", volumes, 0, 0},
+    {"sequences", sequences, 0, 0}, {"attention", attention, AS(DTG_INVALID_ARGUMENT), 0},
+    {"chance", chance, 0, 0},       {"categories", categories, 0, 0},
+    {"losses", losses, 0, 0},       {"metrics", metrics, 0, 0},
+    {"schedules", schedules, 0, 0}, {"optimizers", optimizers, 0, 0},
+    {"gradients", gradients, 0, 0}, {"inside", inside, 0, 0},
 };
 #endif
 
