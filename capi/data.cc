@@ -448,9 +448,10 @@ dtg_error* dtg_dataset_split(const dtg_dataset* dataset, const dtg_split* option
       made_object->reading.set_schema(object.reading.schema());
       return made_object;
     };
+    auto to_train = part(std::move(made.train)), to_test = part(std::move(made.held_out));
     dtg_dataset* first = nullptr;
-    DTG_TRY(give(HandleType::dataset, part(std::move(made.train)), &first));
-    const Status second = give(HandleType::dataset, part(std::move(made.held_out)), held_out);
+    DTG_TRY(give(HandleType::dataset, std::move(to_train), &first));
+    const Status second = give(HandleType::dataset, std::move(to_test), held_out);
     if (second.ok()) *train = first;
     else release_handle(first, HandleType::dataset);
     return second;

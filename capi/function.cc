@@ -95,8 +95,10 @@ dtg_error* dtg_function_end(dtg_graph* body, const dtg_value* results, size_t nu
       DTG_TRY(check_owner(*graph.graph, value));
       nodes.push_back(value.node());
     }
-    DTG_ASSIGN(Closure closure, finish_function(graph.graph, graph.graph->function_name(), std::move(values), std::move(nodes)));
-    return give(HandleType::function, make_ref<FunctionObject>(graph.runtime, std::move(closure)), out);
+    // Before the body is closed, as it can be ended once.
+    auto made = make_ref<FunctionObject>(graph.runtime, Closure());
+    DTG_ASSIGN(made->closure, finish_function(graph.graph, graph.graph->function_name(), std::move(values), std::move(nodes)));
+    return give(HandleType::function, std::move(made), out);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/or_undo.h"
 #include "capi/guard.h"
 #include "capi/model.h"
 #include "capi/nn.h"
@@ -95,8 +96,13 @@ Status next(MeshObject& object, dtg_mesh_step* step, int32_t* more) {
   answer.stage = found.stage;
   answer.data = found.data;
   answer.micro = found.micro;
-  lend(found.batch, object.batch, &answer.batch, &answer.num_batch);
-  lend(found.inputs, object.inputs, &answer.inputs, &answer.num_inputs);
+  // A step that the host was not told of could not be given.
+  or_undo(
+      [&] {
+        lend(found.batch, object.batch, &answer.batch, &answer.num_batch);
+        lend(found.inputs, object.inputs, &answer.inputs, &answer.num_inputs);
+      },
+      [&] { object.mesh->abandon(); });
   write_struct(answer, step);
   return {};
 }

@@ -71,7 +71,7 @@ class FunctionObject final : public RefCounted {
  public:
   FunctionObject(Ref<Runtime> r, Closure c) : runtime(std::move(r)), closure(std::move(c)) {}
   const Ref<Runtime> runtime;
-  const Closure closure;
+  Closure closure;
 };
 
 // The runtime behind a handle, or the default one for NULL.

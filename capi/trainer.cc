@@ -278,7 +278,7 @@ Status tell(TrainerObject& object, dtg_string** out) {
   return give(HandleType::string, make_ref<StringObject>(std::move(text)), out);
 }
 
-Status next(TrainerObject& object, dtg_fit_event* out) {
+Status pull(TrainerObject& object, dtg_fit_event* out) {
   dtg_fit_event answer = DTG_FIT_EVENT_INIT;
   DTG_TRY(read_struct(out, sizeof(dtg_fit_event), "dtg_fit_event", &answer));
   if (!object.course) return failed_precondition("fit: none was begun");
@@ -316,6 +316,20 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
 }
 
 // The host's own pull; dtg_trainer_fit's comes by itself.
+// An event that there was no memory to tell of would be missing: the fit is over by that, as by any other error.
+Status next(TrainerObject& object, dtg_fit_event* out) {
+  try {
+    return pull(object, out);
+  } catch (const std::bad_alloc&) {
+    const Status why = resource_exhausted("go on with a fit: there was no memory to tell what came of it");
+    if (object.course) {
+      object.course->fail(why);
+      object.free_data();
+    }
+    return why;
+  }
+}
+
 Status next_alone(TrainerObject& object, dtg_fit_event* out) {
   if (object.in_fit.load()) {
     return failed_precondition("go on with a fit: the call that trains does that, and has called this function; only one of them may");

@@ -104,9 +104,21 @@ void append_json_real(std::string& out, double value) {
 
 // Out of line: inlined into users, the variant's moves trip the compiler's warning about uninitialised use.
 Json::Json() = default;
-Json::Json(const Json&) = default;
+// libstdc++'s variant takes itself for never without a value where all its alternatives can be moved without an exception, and crashes
+// when the copy of one throws, as without memory: so the copy is made beside it.
+Json::Json(const Json& other) {
+  std::visit(
+      [this](const auto& value) {
+        auto copy = value;
+        value_ = std::move(copy);
+      },
+      other.value_);
+}
 Json::Json(Json&&) noexcept = default;
-Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(const Json& other) {
+  if (this != &other) *this = Json(other);
+  return *this;
+}
 Json& Json::operator=(Json&&) noexcept = default;
 Json::~Json() = default;
 

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/whereabouts.h"
+#include "net/parting.h"
 
 namespace dtg {
 
@@ -355,7 +356,11 @@ void Group::tell_left(const Status& why) {
 }
 
 void Group::leave(const Status& why, std::shared_ptr<void> held) {
-  loop().post([self = Ref<Group>::share(this), why, held = std::move(held)] { self->leave_now(why, held); });
+  try {
+    loop().post([self = Ref<Group>::share(this), why, held = std::move(held)] { self->leave_now(why, held); });
+  } catch (const std::bad_alloc&) {
+    post_parting(loop(), this, [](Group& self) { self.leave_now(cancelled("it has left"), nullptr); });
+  }
 }
 
 void Group::leave_now(const Status& why, const std::shared_ptr<void>& held) {

@@ -4,7 +4,13 @@
 namespace dtg {
 
 PartitionedPlan::~PartitionedPlan() {
-  for (const Piece& piece : others_) piece.worker->drop(piece.part);
+  for (const Piece& piece : others_) {
+    try {
+      piece.worker->drop(piece.part);
+    } catch (const std::bad_alloc&) {
+      // The task keeps its part for as long as it is connected.
+    }
+  }
 }
 
 bool PartitionedPlan::others_are_current() const {

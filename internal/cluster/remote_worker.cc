@@ -6,6 +6,7 @@
 
 #include "cluster/run.h"
 #include "cluster/security.h"
+#include "net/parting.h"
 #include "wire/graph_codec.h"
 
 namespace dtg {
@@ -271,7 +272,7 @@ void RemoteWorker::rest() {
 }
 
 void RemoteWorker::close() {
-  host_.loop().post([self = Ref<RemoteWorker>::share(this)] { self->shut(); });
+  post_parting(host_.loop(), this, [](RemoteWorker& self) { self.shut(); });
 }
 
 void RemoteWorker::shut() {

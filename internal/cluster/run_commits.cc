@@ -50,12 +50,19 @@ bool RunCommits::has_to_wait(const CommitArgs& gate, Completion& done) {
 
 // The unit under way may fail, and then nobody goes on.
 void RunCommits::aborted(const Status& cause) {
-  std::deque<Asked> all;
+  size_t left = 0;
   {
+    // A deque of this function's own would take memory even while it is empty, and its lack may be why.
     const std::lock_guard lock(mutex_);
-    all.swap(waiting_);
+    ended_.swap(waiting_);
+    left = ended_.size();
   }
-  for (Asked& each : all) each.done.done(cause);
+  // With the last one this may go.
+  while (left-- > 0) {
+    Asked each = std::move(ended_.front());
+    ended_.pop_front();
+    each.done.done(cause);
+  }
 }
 
 // The next unit, if one waits, is under way then. Who takes the last one also takes it off the step's list; where an abort was faster, it

@@ -70,6 +70,7 @@ class RunCommits final : public Commits, private Turns::Waiter, private CommitLo
   std::mutex mutex_;  // guards what follows
   bool busy_ = false;
   std::deque<Asked> waiting_;  // on the step's list while there are any
+  std::deque<Asked> ended_;    // those that an abort ends
 };
 
 }  // namespace dtg

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/condition.h"
 #include "base/last_out.h"
 #include "base/spelling.h"
 #include "cluster/connection.h"
@@ -16,6 +17,7 @@ namespace dtg {
 namespace {
 
 constexpr int64_t kStopNs = int64_t{5} * 1'000'000'000;
+constexpr int64_t kAgainNs = int64_t{10} * 1'000'000;
 
 // The task that the options mean, when they do not say all of it.
 Result<ClusterSpec::Task> own_task(const Server::Options& options) {
@@ -54,7 +56,18 @@ Server::Server(const Host& host, Options options, Ref<Task> task, std::string ta
       target_(std::move(target)),
       departures_(host.loop(), options_.timing, Presence::of(task_->store())) {}
 
-Server::~Server() { (void)stop(kStopNs).ok(); }
+// A release cannot fail, and connections must not outlive their server: where there is no memory for the end, it is tried again.
+Server::~Server() {
+  for (;;) {
+    try {
+      (void)stop(kStopNs).ok();
+      return;
+    } catch (const std::bad_alloc&) {
+      const Clock& clock = *host_.seams.clock;
+      Condition().wait(clock, Deadline::after(clock, kAgainNs), [] { return false; });
+    }
+  }
+}
 
 Result<Ref<Server>> Server::start(const Host& host, Options options, Ref<RefCounted> owner) {
   DTG_ASSIGN(const ClusterSpec::Task self, own_task(options));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "net/parting.h"
+
 namespace dtg {
 namespace {
 
@@ -169,43 +171,75 @@ void StepEdges::aborted(const Status& cause) {
     aborted_ = true;
   }
   // The loop may be in the middle of reading into the run's memory, so the loop ends what waits.
-  loop_.post([self = Ref<StepEdges>::share(this)] { self->settle(); });
+  post_parting(loop_, this, [](StepEdges& self) { self.settle(); });
   const std::lock_guard lock(mutex_);
   left_ = true;
   calm_.notify_all();
 }
 
+// One after the other, and without lists: the lack of memory may be why.
 void StepEdges::settle() {
   for (const Ref<Link>& peer : peers_) peer->channel().let_go(this);
-  std::vector<Completion> waiting;
-  std::vector<uint32_t> untold;
-  std::vector<CreditWindow::Frames> unsent;
   Status cause;
   bool late = false;
   {
     const std::lock_guard lock(mutex_);
     cause = cause_;
     late = is_home_ && cause.code() == Code::deadline_exceeded;
-    unsent = drop_unsent();
-    for (In& in : in_) {
-      if (in.waiting) waiting.push_back(std::move(in.waiting));
+  }
+  late = tell_others(cause) && late && listen(kLastWordsNs);
+  for (In& in : in_) {
+    Completion waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      waiting = std::move(in.waiting);
     }
-    for (uint32_t k = 0; k < joins_.size(); ++k) {
+    if (waiting) waiting.done(cause);
+  }
+  for (Join& join : joins_) {
+    Completion waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!(started_ && !join.replied && late)) waiting = std::move(join.waiting);
+    }
+    if (waiting) waiting.done(cause);
+  }
+}
+
+// Those that have said nothing yet hear that the step is over. True: there were some. Without memory to tell them, the end of their
+// deadline or of the session does.
+bool StepEdges::tell_others(const Status& cause) {
+  bool any = false;
+  for (uint32_t k = 0; k < joins_.size(); ++k) {
+    try {
+      std::unique_lock lock(mutex_);
       const bool is_untold = started_ && !joins_[k].replied;
-      if (is_untold) untold.push_back(k);
-      if (joins_[k].waiting && !(is_untold && late)) waiting.push_back(std::move(joins_[k].waiting));
+      lock.unlock();
+      any |= is_untold;
+      if (is_untold && is_home_) peers_[k]->send(wire::Abort{sequence_, cause});
+    } catch (const std::bad_alloc&) {
     }
   }
-  if (is_home_) {
-    for (uint32_t k : untold) peers_[k]->send(wire::Abort{sequence_, cause});
+  for (CreditWindow& credit : credits_) {
+    CreditWindow::Frames unsent;  // they hold this
+    const std::lock_guard lock(mutex_);
+    unsent = credit.drop();
   }
-  unsent.clear();
-  if (late && !untold.empty()) {
+  return any;
+}
+
+// What the others still say of their lateness is waited for. False: there is no memory for that.
+bool StepEdges::listen(int64_t time_ns) {
+  try {
     listening_ = std::make_unique<AlarmCall>([this] { loop_.post([self = Ref<StepEdges>::share(this)] { self->stop_listening(); }); });
     self_ = Ref<StepEdges>::share(this);
-    loop_.set(*listening_, loop_.clock().monotonic_ns() + kLastWordsNs);
+    loop_.set(*listening_, loop_.clock().monotonic_ns() + time_ns);
+    return true;
+  } catch (const std::bad_alloc&) {
+    listening_ = nullptr;
+    self_ = {};
+    return false;
   }
-  for (Completion& each : waiting) each.done(cause);
 }
 
 // Whoever has not said anything by now is not waited for.

@@ -112,6 +112,8 @@ class StepEdges final : public Edges, public StepPort, private Step::Waiter {
 
   void aborted(const Status& cause) override;
   void settle();
+  bool tell_others(const Status& cause);
+  bool listen(int64_t time_ns);
   void hear_last_words(const Status& status);
   void stop_listening();
   Status check(const Link& link, const wire::Data& data, int* row) const;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/or_undo.h"
+
 namespace dtg {
 namespace {
 
@@ -59,9 +61,12 @@ Result<bool> Reading::next(Element& element) {
     if (!lost_) at_.epochs = epochs_of(*data_);
     begun_ = true;
   }
-  DTG_ASSIGN(const bool more, data_->next(element));
-  if (more) ++at_.elements;
-  over_ = !more;
+  // Where memory runs out in the middle of an element, stages may have taken what never comes out of them.
+  auto more = or_undo([&] { return data_->next(element); }, [&] { lost_ = true; });
+  if (!more.ok() && more.status().code() == Code::resource_exhausted) lost_ = true;
+  if (!more.ok()) return more;
+  if (more.value()) ++at_.elements;
+  over_ = !more.value();
   return more;
 }
 
@@ -103,7 +108,10 @@ Status Reading::no_elements(const char* attempted) const {
 
 Result<DataPosition> Reading::position() const {
   if (!data_) return failed_precondition("where the data set stands cannot be told: a transform of it has failed");
-  if (lost_) return failed_precondition("where the data set stands cannot be told: a transform was added after elements had been taken");
+  if (lost_) {
+    return failed_precondition("where the data set stands cannot be told: a transform was added after elements had been taken, or "
+                               "memory ran out in the middle of one; begin its next epoch, or move it");
+  }
   if (begun_) return at_;
   return DataPosition{0, epochs_of(*data_)};
 }

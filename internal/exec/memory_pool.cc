@@ -204,9 +204,12 @@ Result<Ref<Buffer>> MemoryPool::take_buffer(int64_t bytes) {
   if (!buffer) {
     const int64_t whole = align_up(std::max<int64_t>(bytes, 1));
     void* const block = allocate_block(whole);
-    if (!block) return resource_exhausted("allocate %lld bytes for a fetched value", static_cast<long long>(bytes));
+    buffer = block ? new (std::nothrow) Recycled(block, whole) : nullptr;
+    if (!buffer) {
+      release_block(block, whole);
+      return resource_exhausted("allocate %lld bytes for a fetched value", static_cast<long long>(bytes));
+    }
     held_.fetch_add(whole, std::memory_order_relaxed);
-    buffer = new Recycled(block, whole);
   }
   buffer->leave(this);
   return Ref<Buffer>::adopt(buffer);

@@ -50,7 +50,11 @@ void Step::end(const Status& cause, bool sealed_too) {
   // A waiter may be gone as soon as its aborted() was entered, so the way on is read before.
   while (waiting) {
     Waiter* const next = waiting->next_;
-    waiting->aborted(first);
+    try {
+      waiting->aborted(first);
+    } catch (const std::bad_alloc&) {
+      // The others hear of it all the same.
+    }
     waiting = next;
   }
 }

@@ -2,10 +2,28 @@
 #include "graph/closure.h"
 
 #include <algorithm>
+#include <new>
 
 #include "graph/build.h"
 
 namespace dtg {
+namespace {
+
+// The function of `body` with those of the captured values as arguments that are wanted.
+Result<Closure> look(const Function::Parts& with, std::span<const Graph::Capture> captures, std::span<const char> wanted) {
+  Function::Parts parts = with;
+  Closure made;
+  made.own = parts.arguments.size();
+  for (size_t i = 0; i < captures.size(); ++i) {
+    if (!wanted[i]) continue;
+    parts.arguments.push_back(captures[i].argument);
+    made.captured.push_back(captures[i].outer);
+  }
+  DTG_ASSIGN(made.function, Function::make(std::move(parts)));
+  return made;
+}
+
+}  // namespace
 
 Result<Closure> finish_function(Ref<Graph> body, std::string name, std::vector<Value> results, std::vector<NodeId> controls) {
   if (body->is_closed()) return failed_precondition("finish function \"%s\": that was done already", name.c_str());
@@ -15,25 +33,29 @@ Result<Closure> finish_function(Ref<Graph> body, std::string name, std::vector<V
     if (!captured.ok()) return captured.status().with_context("finish function \"" + name + "\", a result");
     result = captured.value();
   }
-  Closure made;
-  const std::vector<Value> own = body->arguments();
   const std::vector<Graph::Capture> captures = body->captures();
-  made.own = own.size();
-  // What was captured for a node that nobody needs, or that was refused, would have to be there in each call: a second look leaves it out.
+  std::vector<Value> own = body->arguments();
+  const Function::Parts parts{.name = std::move(name),
+                              .graph = std::move(body),
+                              .arguments = std::move(own),
+                              .results = std::move(results),
+                              .controls = std::move(controls)};
   std::vector<char> wanted(captures.size(), 1);
-  do {
-    Function::Parts parts{.name = name, .graph = body, .arguments = own, .results = results, .controls = controls};
-    made.captured.clear();
-    for (size_t i = 0; i < captures.size(); ++i) {
-      if (!wanted[i]) continue;
-      parts.arguments.push_back(captures[i].argument);
-      made.captured.push_back(captures[i].outer);
+  DTG_ASSIGN(Closure made, look(parts, captures, wanted));
+  // What was captured for a node that nobody needs, or that was refused, would have to be there in each call: a second look leaves it out.
+  // The body is closed by now, so where there is no memory for that the first one stays.
+  try {
+    for (;;) {
+      for (size_t i = 0; i < captures.size(); ++i)
+        wanted[i] = std::ranges::binary_search(made.function->needed(), captures[i].argument.node());
+      if (std::ranges::count(wanted, 1) == static_cast<ptrdiff_t>(made.captured.size())) return made;
+      auto less = look(parts, captures, wanted);
+      if (!less.ok()) return made;
+      made = less.take();
     }
-    DTG_ASSIGN(made.function, Function::make(std::move(parts)));
-    for (size_t i = 0; i < captures.size(); ++i)
-      wanted[i] = std::ranges::binary_search(made.function->needed(), captures[i].argument.node());
-  } while (std::ranges::count(wanted, 1) != static_cast<ptrdiff_t>(made.captured.size()));
-  return made;
+  } catch (const std::bad_alloc&) {
+    return made;
+  }
 }
 
 Status unite(const Graph& around, std::span<Closure> closures, std::span<const bool> hand_on) {

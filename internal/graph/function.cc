@@ -56,11 +56,11 @@ Result<Ref<const Function>> Function::make(Parts parts) {
     }
     if (Status status = graph.check(result); !status.ok()) return status.with_context(where + ", a result");
   }
-  graph.close();
   auto made = Ref<Function>::adopt(new Function(std::move(parts)));
   Status status = made->check_arguments();
   if (status.ok()) status = made->look_inside();
   if (!status.ok()) return status.with_context(where);
+  graph.close();  // what is no function can be mended, or ended again with memory for it
   return Ref<const Function>(std::move(made));
 }
 

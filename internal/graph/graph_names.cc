@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/or_undo.h"
 #include "graph/graph.h"
 
 namespace dtg {
@@ -123,8 +124,13 @@ void Graph::push_name_scope(std::string_view name) {
   NameScope scope{scope_text(name), {}};
   scope.status = check_name(scope.text).with_context("a name scope");
   // A scope name is made unique like a node name, so that building a model twice gives two sets of names.
-  if (!name.empty()) make_scope_free(scope.text);
+  // Its name is taken when there is room for the scope, so that without memory the next one of that name is not another.
   scopes_.names.push_back(std::move(scope));
+  or_undo(
+      [&] {
+        if (!name.empty()) make_scope_free(scopes_.names.back().text);
+      },
+      [&] { scopes_.names.pop_back(); });
 }
 
 // The scope, or the first of scope_1, scope_2, ... that was not opened before under any name.
@@ -133,8 +139,8 @@ void Graph::make_scope_free(std::string& scope) {
   int& seen = name_counters_["scope:" + base];
   while (seen > 0) {
     scope = base + "_" + std::to_string(seen);
-    count_up(seen);
     int& other = name_counters_["scope:" + scope];
+    count_up(seen);
     if (other > 0) continue;
     count_up(other);
     return;

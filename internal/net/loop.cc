@@ -3,6 +3,7 @@
 #include "net/loop.h"
 
 #include <memory>
+#include <new>
 
 #include "base/condition.h"
 
@@ -46,6 +47,7 @@ bool Loop::call(const std::function<void()>& fn) {
   struct Wait {
     Condition changed;
     bool ran = false;
+    bool no_memory = false;
     bool over = false;
   };
   auto wait = std::make_shared<Wait>();
@@ -60,9 +62,16 @@ bool Loop::call(const std::function<void()>& fn) {
   ticket->wait = wait;
   post([ticket = std::move(ticket), &fn] {
     ticket->wait->ran = true;
-    fn();
+    try {
+      fn();
+    } catch (const std::bad_alloc&) {
+      ticket->wait->no_memory = true;
+      throw;
+    }
   });
   wait->changed.wait(clock_, Deadline::never(), [&] { return wait->over; });
+  // What was called has not done its work, and who called must not take it for done.
+  if (wait->no_memory) throw std::bad_alloc();
   return wait->ran;
 }
 

@@ -28,6 +28,7 @@ constexpr int64_t kAsideNs = 50'000;       // the loop's own thread, after the l
 constexpr int64_t kBriefNs = 200'000;      // who drives longer tells the loop's own thread when he is through
 constexpr int64_t kLongNs = 10'000'000;    // how long it waits for that word at most
 
+constexpr size_t kSpareMost = 1024;
 constexpr int kRounds = 2;                       // of what was posted, behind one call out
 constexpr int64_t kDeferredMostNs = 500'000;     // what was deferred may take so long together; the pool has the rest
 constexpr int64_t kDeferredSlowNs = 2'000'000;   // behind one task that took longer
@@ -74,6 +75,7 @@ struct UvLoop::State {
   int64_t defer_none_until_ns = 0;
   std::mutex mutex;  // guards posted, stopping and stopped
   std::vector<std::function<void()>> posted;
+  std::vector<std::function<void()>> spare;  // the loop's: room for the next round, so that few posts need memory
   bool stopping = false, stopped = false;
   bool is_open = false;  // before its thread begins
 
@@ -317,7 +319,7 @@ void UvLoop::State::close_all() {
 }
 
 void UvLoop::State::run_posted() {
-  std::vector<std::function<void()>> batch;
+  std::vector<std::function<void()>> batch = std::move(spare);
   bool last = false;
   {
     const std::lock_guard lock(mutex);
@@ -329,6 +331,8 @@ void UvLoop::State::run_posted() {
     owner->contain([&] { fn(); });
     fn = nullptr;
   }
+  batch.clear();
+  if (batch.capacity() > spare.capacity() && batch.capacity() <= kSpareMost) spare = std::move(batch);
   if (last) close_all();
 }
 

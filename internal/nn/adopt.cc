@@ -50,7 +50,8 @@ std::vector<Found> find_variables(const Graph& graph) {
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
     if (node.op->name() == "VarHandleOp") {
-      found[id].handle = id;
+      // What was left of a layer that could not be made is nobody's.
+      if (!graph.written_name(id).starts_with("_unused/")) found[id].handle = id;
       continue;
     }
     if (node.inputs.empty()) continue;

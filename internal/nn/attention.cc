@@ -155,6 +155,7 @@ class Heads {
 
   // The kernel stands in checkpoints with a dimension for the heads, as Keras has it.
   Result<Value> projected(std::string_view name, Value x, const Shape& kernel, int64_t in, int64_t out, const Shape& bias) {
+    DTG_TRY(build_.status());  // nothing is known of what could not be made
     const DType dtype = build_.info(x).dtype;
     const NameScope scope(model_.graph(), name);
     const std::string shared = layer_.weights_of.empty() ? "" : std::string(layer_.weights_of) + "/" + std::string(name);

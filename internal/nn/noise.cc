@@ -12,8 +12,10 @@ namespace {
 // Numbers of x's type in such a shape. Key and counter are functions of (seed, this layer, step): the same step draws the same ones.
 Value drawn(Model& model, Build& build, const char* op, Value x, Value shape, Value step) {
   const RandomStream stream = model.next_stream();
-  const Value layer =
-      build.constant(Tensor::scalar<int64_t>(static_cast<int64_t>(stream.seed ^ stream.number * 0x9e3779b97f4a7c15u)).take());
+  const auto number = Tensor::scalar<int64_t>(static_cast<int64_t>(stream.seed ^ stream.number * 0x9e3779b97f4a7c15u));
+  if (!number.ok()) build.fail(number.status());
+  if (!build.ok()) return {};
+  const Value layer = build.constant(number.value());
   const Value pair[] = {layer, build.cast(step, DType::i64)};
   const Value seed = build.op("Pack", pair);
   const Value key = build.op("StatelessRandomGetKeyCounter", {seed});

@@ -197,7 +197,9 @@ Status Checkpoints::take_places(Taken& taken) const {
 Status Checkpoints::submit(Taken taken) {
   changed_.change([this] { writing_ = true; });
   try {
-    session_->runtime().local_host().disk_pool->submit(new Saving(Ref<Checkpoints>::share(this), std::move(taken)));
+    auto saving = std::make_unique<Saving>(Ref<Checkpoints>::share(this), std::move(taken));
+    session_->runtime().local_host().disk_pool->submit(saving.get());
+    static_cast<void>(saving.release());  // it deletes itself
   } catch (const std::bad_alloc&) {
     changed_.change([this] { writing_ = false; });
     return resource_exhausted("save a checkpoint: no memory for a thread to write it");
@@ -252,12 +254,13 @@ Status Checkpoints::write(const Taken& taken, SetId& id) {
   return directory_.publish(id, receipts, {{}, taken.metadata});
 }
 
-// What cannot be pruned does no harm to what was saved.
+// What cannot be pruned, or said, does no harm to what was saved; who waits must hear in any case.
 void Checkpoints::written(const SetId& id, const Status& status) {
-  if (!status.ok()) warn("a checkpoint was not saved, training goes on: " + status.message());
-  if (status.ok()) {
-    const Status pruned = directory_.prune(options_.keep);
+  try {
+    if (!status.ok()) warn("a checkpoint was not saved, training goes on: " + status.message());
+    const Status pruned = status.ok() ? directory_.prune(options_.keep) : Status();
     if (!pruned.ok()) warn("old checkpoints stay: " + pruned.message());
+  } catch (const std::bad_alloc&) {
   }
   changed_.change([&] {
     writing_ = false;

@@ -37,10 +37,16 @@ ElasticSteps::ElasticSteps(Graph& graph, const NamedVariable& step, const Replic
       build_.op("VarHandleOp", {}, {{"dtype", DType::i64}, {"shape", Shape::of({2})}, {"shared_name", name}}, graph_.unique_name(name));
 }
 
+Value ElasticSteps::no_ledger() {
+  const auto none = Tensor::allocate(DType::f64, Shape::of({0}));
+  if (!none.ok()) build_.fail(none.status());
+  return build_.ok() ? build_.constant(none.value()) : Value();
+}
+
 // What the ledger says while no update is under way.
 Value ElasticSteps::read_ledger(std::string_view name) {
   if (!build_.ok()) return {};
-  if (!ledger_) return build_.constant(Tensor::allocate(DType::f64, Shape::of({0})).take());
+  if (!ledger_) return no_ledger();
   const ColocationScope beside(graph_, ledger_->handle.node());
   return build_.op("ReadVariableOp", std::array{ledger_->handle}, std::array{Attr{"dtype", DType::f64}}, name);
 }
@@ -100,8 +106,7 @@ Value ElasticSteps::step_before() {
 NodeId ElasticSteps::begin(Value step, const char* how, std::span<const NodeId> after, std::string_view name) {
   // What the next step is made behind, its update brought itself.
   const bool tells = std::string_view(how) != "next";
-  const Value times =
-      tells ? read_ledger(std::string(name) + "_ledger") : build_.constant(Tensor::allocate(DType::f64, Shape::of({0})).take());
+  const Value times = tells ? read_ledger(std::string(name) + "_ledger") : no_ledger();
   if (!build_.ok()) return kNoNode;
   const ColocationScope beside(graph_, step_.handle.node());
   return build_.node("_BeginStep", std::array{handle_, step, times}, std::array{Attr{"how", std::string(how)}}, name, after);

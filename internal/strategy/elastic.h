@@ -45,6 +45,7 @@ class ElasticSteps {
  private:
   Value read_step(std::span<const NodeId> after, std::string_view name);
   Value read_ledger(std::string_view name);
+  Value no_ledger();
   Attr own_worker() const { return {"worker", int64_t{replication_.worker}}; }
 
   Graph& graph_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/or_undo.h"
 #include "graph/device_name.h"
 #include "nn/scope.h"
 #include "strategy/on_device.h"
@@ -139,21 +140,23 @@ Status Mesh::begin(std::span<const Value> batch, int64_t micro_batches, bool for
                             static_cast<long long>(kMicroBatchesMost));
   }
   if (model_->policy()) return failed_precondition("build over a mesh: the scope of a strategy is open on the model; leave it first");
+  const Status status = or_undo([&] { return begin_course(batch, micro_batches, forward_only); }, [&] { course_.reset(); });
+  if (!status.ok()) course_.reset();
+  return status;
+}
+
+Status Mesh::begin_course(std::span<const Value> batch, int64_t micro_batches, bool forward_only) {
   course_ = std::make_unique<Course>();
   Course& c = *course_;
   c.before = model_->mark();
   c.of_stage = of_stage_;
   c.micro = micro_batches;
   c.forward_only = forward_only;
-  const Status status = cut(batch);
-  if (!status.ok()) {
-    course_.reset();
-    return status;
-  }
-  c.moves = pipeline_moves(options_.pipe, micro_batches, forward_only);
-  c.first_tower = model_->take_towers(static_cast<size_t>(options_.data * micro_batches));
+  DTG_TRY(cut(batch));
   c.made.resize(static_cast<size_t>(options_.pipe * options_.data * micro_batches));
   of_stage_.resize(static_cast<size_t>(options_.pipe));
+  c.first_tower = model_->take_towers(static_cast<size_t>(options_.data * micro_batches));
+  c.moves = pipeline_moves(options_.pipe, micro_batches, forward_only);
   return {};
 }
 
@@ -204,28 +207,37 @@ Result<bool> Mesh::next(Step* step) {
   Course& c = *course_;
   if (c.open) return failed_precondition("the next step of a mesh: give what the step before makes first");
   if (c.move == c.moves.size()) return false;
-  const Status entered = enter(step);
-  if (!entered.ok()) {
+  const Status opened = or_undo([&] { return open(step); }, [&] { abandon(); });
+  if (!opened.ok()) {
     abandon();
-    return entered;
+    return opened;
   }
+  return true;
+}
+
+Status Mesh::open(Step* step) {
+  Course& c = *course_;
+  DTG_TRY(enter(step));
   c.open = true;
+  c.placed = c.again = false;
   c.variables = model_->variables().size();
   const auto tower = c.first_tower + static_cast<size_t>(c.data * c.micro + step->micro);
   model_->begin_visit(static_cast<size_t>(c.data), tower, of_stage_[static_cast<size_t>(stage_)]);
   model_->set_policy(this);
   graph().push_device(device(c.data, 0, stage_));
+  c.placed = true;
   // What is built again takes no names from the stages behind it, which have those that they would have on one device.
-  c.again = is_again(*step);
-  if (c.again) graph().push_name_scope("again");
-  return true;
+  if (!is_again(*step)) return {};
+  graph().push_name_scope("again");
+  c.again = true;
+  return {};
 }
 
 void Mesh::close_scopes() {
   if (!course_->open) return;
   course_->open = false;
   if (course_->again) (void)graph().pop_name_scope();
-  (void)graph().pop_device();
+  if (course_->placed) (void)graph().pop_device();
   model_->set_policy(nullptr);
 }
 
@@ -234,7 +246,7 @@ void Mesh::abandon() {
   if (course_->open) (void)model_->end_visit();
   close_scopes();
   model_->go_back(course_->before);
-  of_stage_ = course_->of_stage;
+  of_stage_ = std::move(course_->of_stage);
   course_.reset();
 }
 
@@ -283,7 +295,7 @@ Status Mesh::leave(std::span<const Value> outputs) {
 
 Status Mesh::give(std::span<const Value> outputs) {
   DTG_TRY(in_step("give what a step of a mesh makes"));
-  const Status left = leave(outputs);
+  const Status left = or_undo([&] { return leave(outputs); }, [&] { abandon(); });
   if (!left.ok()) abandon();
   return left;
 }

@@ -102,7 +102,8 @@ class Mesh final : public RefCounted, private VariablePolicy {
     size_t move = 0;
     int64_t data = 0;
     bool open = false;
-    bool again = false;  // the open step is over variables that are there
+    bool placed = false;  // the device scope of the open step is open
+    bool again = false;   // the open step is over variables that are there, under a name scope
     size_t first_tower = 0;
     size_t variables = 0;                       // when the step began
     std::vector<std::vector<Value>> parts;      // by value of the batch, then by data rank and micro-batch
@@ -117,10 +118,12 @@ class Mesh final : public RefCounted, private VariablePolicy {
   Result<std::vector<std::string>> place(VariableSpec& spec) override;
   Result<Value> read_of(const NamedVariable& variable, std::span<const Value> reads) override;
 
+  Status begin_course(std::span<const Value> batch, int64_t micro_batches, bool forward_only);
   Status cut(std::span<const Value> batch);
   size_t place_of(int64_t stage, int64_t data, int64_t micro) const;
   Result<Value> gate(Value value, NodeId after);
   Status enter(Step* step);
+  Status open(Step* step);
   bool is_again(const Step& step) const;
   Status leave(std::span<const Value> outputs);
   Status check_outputs(std::span<const Value> outputs) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/or_undo.h"
 #include "graph/device_name.h"
 #include "nn/scope.h"
 #include "strategy/on_device.h"
@@ -170,12 +171,16 @@ Status Strategy::begin_replica(size_t replica) {
     Run run;
     run.before = model_->mark();
     run.outside = context_;
-    if (context_ == Context::none) DTG_TRY(enter());
-    run.first_tower = model_->begin_replicas();
     run.merges.resize(replicas());
+    if (context_ == Context::none) DTG_TRY(enter());
     run_ = std::move(run);
   }
-  const Status status = open_replica(replica);
+  const Status status = or_undo(
+      [&] {
+        if (replica == 0) run_->first_tower = model_->begin_replicas();
+        return open_replica(replica);
+      },
+      [&] { abandon(); });
   if (!status.ok()) abandon();
   return status;
 }
@@ -183,7 +188,13 @@ Status Strategy::begin_replica(size_t replica) {
 Status Strategy::open_replica(size_t replica) {
   const std::string& device = options_.devices[replica];
   if (replica > 0) graph().push_name_scope("replica_" + std::to_string(replica));
-  if (!device.empty()) graph().push_device(device);
+  or_undo(
+      [&] {
+        if (!device.empty()) graph().push_device(device);
+      },
+      [&] {
+        if (replica > 0) (void)graph().pop_name_scope();
+      });
   context_ = Context::replica;
   replica_ = replica;
   run_->assigned = 0;
@@ -225,15 +236,19 @@ Status Strategy::close_replica(std::span<const Value> results) {
 Result<std::vector<Strategy::Id>> Strategy::end_replica(std::span<const Value> results) {
   DTG_TRY(not_inside("end a replica"));
   DTG_TRY(in_replica("end a replica"));
-  const Status closed = close_replica(results);
-  if (!closed.ok()) {
-    abandon();
-    return closed;
-  }
-  if (run_->results.size() < replicas()) return std::vector<Id>();
-  auto ids = finish_run();
-  if (!ids.ok() && run_) abandon();
-  return ids;
+  return or_undo(
+      [&]() -> Result<std::vector<Id>> {
+        const Status closed = close_replica(results);
+        if (!closed.ok()) {
+          abandon();
+          return closed;
+        }
+        if (run_->results.size() < replicas()) return std::vector<Id>();
+        auto ids = finish_run();
+        if (!ids.ok()) abandon();
+        return ids;
+      },
+      [&] { abandon(); });
 }
 
 Result<std::vector<Strategy::Id>> Strategy::finish_run() {
@@ -317,8 +332,13 @@ Result<std::vector<Strategy::Id>> Strategy::run(const ReplicaFn& fn, std::span<c
   }
   for (size_t r = 0;; ++r) {
     DTG_TRY(begin_replica(r));
-    std::vector<Value> outs(results);
-    const Status built = fn(r, given[r], outs);
+    std::vector<Value> outs;
+    const Status built = or_undo(
+        [&] {
+          outs.resize(results);
+          return fn(r, given[r], outs);
+        },
+        [&] { abandon(); });
     if (!built.ok()) {
       abandon();
       return built;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <new>
 
 #include "tensor/huge_pages.h"
 #include "tensor/idle_blocks.h"
@@ -78,10 +79,12 @@ void trim_blocks() {
 
 Result<Ref<Buffer>> Buffer::allocate(int64_t bytes, Placement) {
   void* const block = allocate_block(bytes);
-  if (!block) {
+  Buffer* const made = block ? new (std::nothrow) Buffer(block, bytes, Placement::heap, free_block, nullptr) : nullptr;
+  if (!made) {
+    release_block(block, bytes);
     return resource_exhausted("allocate %lld bytes: the system has no memory", static_cast<long long>(bytes));
   }
-  return Ref<Buffer>::adopt(new Buffer(block, bytes, Placement::heap, free_block, nullptr));
+  return Ref<Buffer>::adopt(made);
 }
 
 Ref<Buffer> Buffer::borrow(void* data, int64_t bytes, FreeFn free_fn, void* user) {

@@ -126,18 +126,30 @@ Course::Event Course::event(Kind kind, const char* text) const {
 Result<Course::Event> Course::next() {
   if (!failure_.ok()) return failure_;
   if (stage_ == Stage::over) return failed_precondition("the fit is over; begin another one");
-  auto result = advance();
-  while (crew_ && !result.ok() && crew_->ends_by(result.status())) result = rejoin(result.status());
+  // Out of memory leaves as an exception, from the middle of whatever was being done: the fit is over by it as by any other error.
+  auto result = [&]() -> Result<Event> {
+    try {
+      auto made = advance();
+      while (crew_ && !made.ok() && crew_->ends_by(made.status())) made = rejoin(made.status());
+      if (made.ok()) show(made.value());
+      return made;
+    } catch (const std::bad_alloc&) {
+      return resource_exhausted("go on with a fit: there was no memory for it");
+    }
+  }();
   if (!result.ok()) fail(result.status());
-  else show(result.value());
   return result;
 }
 
 void Course::fail(Status why) {
   if (is_over()) return;
   failure_ = std::move(why);
-  if (progress_) progress_->wipe();
-  if (board_) board_->finished(false);
+  try {
+    if (progress_) progress_->wipe();
+    if (board_) board_->finished(false);
+  } catch (const std::bad_alloc&) {
+    // It was for those who look on.
+  }
   settle();
   if (checkpoints_) checkpoints_->let_go();
 }

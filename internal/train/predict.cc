@@ -81,6 +81,8 @@ Result<std::vector<Tensor>> Trainer::predict(Reading& data, Cancellation* cancel
   DTG_TRY(begin_epoch(data));
   std::vector<std::vector<Tensor>> batches;
   std::vector<int64_t> rows;
+  // Of one that ended early.
+  predict_.fetched.assign(output_count(), Tensor());
   while (true) {
     DTG_ASSIGN(const bool more, data.next(element_));
     if (!more) break;

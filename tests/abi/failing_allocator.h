@@ -8,6 +8,7 @@
 
 #if OWN_ALLOCATOR
 #include <errno.h>
+#include <pthread.h>
 #include <stddef.h>
 
 extern void *__libc_malloc(size_t);
@@ -19,7 +20,11 @@ static long left = -1;  /* -1: never fails */
 static long calls = 0;  /* since the scenario began */
 static int lasting = 0; /* once it has failed it goes on failing */
 
+static pthread_t only; /* the thread whose calls count, where has_only says so; otherwise all do */
+static int has_only = 0;
+
 static int fails(void) {
+  if (__atomic_load_n(&has_only, __ATOMIC_RELAXED) && !pthread_equal(pthread_self(), only)) return 0;
   const long count = __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
   const long at = __atomic_load_n(&left, __ATOMIC_RELAXED);
   if (at < 0 || count < at || (count > at && !lasting)) return 0;

@@ -9,8 +9,9 @@
  *   dtg_dataset_restart(data);                     next epoch
  *
  * Equal seeds give equal orders on every machine. Single: one thread at a time uses a data set. A transform that is refused for a handle, a
- * component, a type or a text changes nothing; one that fails otherwise (a batch of 0) leaves the data set unusable: every later call
- * answers with that error.
+ * component, a type or a text changes nothing; one that fails otherwise (a batch of 0, no memory) leaves the data set unusable: every later
+ * call answers with that error. An element that failed for lack of memory may be left out by who asks for the next one: begin the epoch
+ * anew, or go to a position that was told before; where it stands is not told until then.
  */
 #ifndef DTG_DATA_H
 #define DTG_DATA_H

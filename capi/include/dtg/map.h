@@ -51,7 +51,8 @@ typedef struct dtg_map_options {
 /* Adds an argument to a body for every component of the elements, of its type and as much of its shape as is known. `num_arguments` is the
  * number of components, or one more: the last one is then the seed, int64 [2]: the numbers of the epoch and of the element in it, for the
  * stateless random ops, such as those that change pictures at random. Errors: INVALID_ARGUMENT (another number),
- * FAILED_PRECONDITION (the function was ended). Since 0.1. */
+ * FAILED_PRECONDITION (the function was ended), RESOURCE_EXHAUSTED, after which the body may have some of them: begin it anew. Since 0.1.
+ */
 DTG_ERR dtg_dataset_add_arguments(const dtg_dataset *dataset, dtg_graph *body, dtg_value *arguments, size_t num_arguments) DTG_NOEXCEPT;
 
 /* Elements become what the function gives for them. Its arguments are the components, and the seed if it takes one more; it may be called

@@ -16,15 +16,19 @@ constexpr int kSpoilt = 0xF3;
 
 Result<Ref<EmuArena>> EmuArena::create(const std::string& device, int64_t limit) {
   limit = align_up(limit) + (4096 - align_up(limit) % 4096) % 4096;
+  Ref<EmuArena> arena = Ref<EmuArena>::adopt(new EmuArena(device, limit));
   void* const base = mmap(nullptr, static_cast<size_t>(limit), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) {
     return resource_exhausted("make %s: the system gives no %lld bytes of address space for its memory", device.c_str(),
                               static_cast<long long>(limit));
   }
-  return Ref<EmuArena>::adopt(new EmuArena(device, static_cast<char*>(base), limit));
+  arena->base_ = static_cast<char*>(base);
+  return arena;
 }
 
-EmuArena::~EmuArena() { munmap(base_, static_cast<size_t>(limit_)); }
+EmuArena::~EmuArena() {
+  if (base_) munmap(base_, static_cast<size_t>(limit_));
+}
 
 int64_t EmuArena::used() const {
   const std::lock_guard lock(mutex_);
@@ -59,13 +63,18 @@ int64_t EmuArena::take_idle(int64_t bytes) {
   return offset;
 }
 
+// A block that is cut needs an entry of its own, which is made first: without memory for it nothing has changed.
 int64_t EmuArena::take_free(int64_t bytes) {
   const auto at = std::ranges::find_if(free_, [&](const auto& block) { return block.second >= bytes; });
   if (at == free_.end()) return -1;
   const int64_t offset = at->first, rest = at->second - bytes;
   blocks_.emplace(offset, bytes);
-  free_.erase(at);
-  if (rest > 0) free_.emplace(offset + bytes, rest);
+  auto entry = free_.extract(at);
+  if (rest > 0) {
+    entry.key() = offset + bytes;
+    entry.mapped() = rest;
+    free_.insert(std::move(entry));
+  }
   return offset;
 }
 
@@ -77,27 +86,25 @@ void EmuArena::give_back(char* block) {
   idle_.push_back({offset, bytes, false});
 }
 
-void EmuArena::merge(int64_t offset, int64_t bytes) {
-  auto next = free_.lower_bound(offset);
-  if (next != free_.end() && offset + bytes == next->first) {
-    bytes += next->second;
+// The entry moves from one map to the other, so that giving back needs no memory.
+void EmuArena::merge(Blocks::node_type entry) {
+  auto next = free_.lower_bound(entry.key());
+  if (next != free_.end() && entry.key() + entry.mapped() == next->first) {
+    entry.mapped() += next->second;
     next = free_.erase(next);
   }
   if (next != free_.begin()) {
     const auto before = std::prev(next);
-    if (before->first + before->second == offset) {
-      before->second += bytes;
+    if (before->first + before->second == entry.key()) {
+      before->second += entry.mapped();
       return;
     }
   }
-  free_.emplace(offset, bytes);
+  free_.insert(std::move(entry));
 }
 
 void EmuArena::merge_idle() {
-  for (const Idle& idle : idle_) {
-    blocks_.erase(idle.offset);
-    merge(idle.offset, idle.bytes);
-  }
+  for (const Idle& idle : idle_) merge(blocks_.extract(idle.offset));
   idle_.clear();
 }
 

@@ -40,21 +40,22 @@ class EmuArena final : public DeviceMemory {
     bool spoilt;
   };
   static constexpr size_t kIdle = 64;
-  EmuArena(std::string device, char* base, int64_t limit) : device_(std::move(device)), base_(base), limit_(limit) {
+  using Blocks = std::map<int64_t, int64_t>;  // offset -> bytes
+  EmuArena(std::string device, int64_t limit) : device_(std::move(device)), limit_(limit) {
     free_.emplace(0, limit);
     idle_.reserve(kIdle);
   }
   int64_t take_idle(int64_t bytes);
   int64_t take_free(int64_t bytes);
-  void merge(int64_t offset, int64_t bytes);
+  void merge(Blocks::node_type entry);
   void merge_idle();
 
   const std::string device_;
-  char* const base_;
+  char* base_ = nullptr;
   const int64_t limit_;
-  mutable std::mutex mutex_;           // guards what follows
-  std::map<int64_t, int64_t> free_;    // offset -> bytes
-  std::map<int64_t, int64_t> blocks_;  // what was cut out of it, idle ones included
+  mutable std::mutex mutex_;  // guards what follows
+  Blocks free_;
+  Blocks blocks_;  // what was cut out of it, idle ones included
   std::vector<Idle> idle_;
   int64_t used_ = 0;
 };

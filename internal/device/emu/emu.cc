@@ -17,10 +17,14 @@ class Emu::Stream : public std::enable_shared_from_this<Emu::Stream> {
  public:
   explicit Stream(Ref<EmuArena> arena) : arena_(std::move(arena)) {}
 
+  // Before there is anything to do: who enqueues is in the middle of a run, and could not go back.
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    start();
+  }
   void enqueue(StreamWork* work) {
     work->next = nullptr;
     const std::lock_guard lock(mutex_);
-    if (!started_) start();
     (last_ ? last_->next : first_) = work;
     last_ = work;
     changed_.notify_one();
@@ -140,7 +144,9 @@ Emu::~Emu() { stream_->stop(); }
 
 Result<Ref<Emu>> Emu::create(const std::string& name, const Options& options) {
   DTG_ASSIGN(Ref<EmuArena> arena, EmuArena::create(name, options.memory_bytes));
-  return Ref<Emu>::adopt(new Emu(name, options, std::move(arena)));
+  Ref<Emu> made = Ref<Emu>::adopt(new Emu(name, options, std::move(arena)));
+  made->stream_->begin();
+  return made;
 }
 
 void Emu::enqueue(StreamWork* work) { stream_->enqueue(work); }
