@@ -218,6 +218,15 @@ dtg_variable described(const Model& model, const NamedVariable& variable) {
 }
 
 }  // namespace
+
+Result<Ref<Crew>> crew_of(const dtg_strategy* strategy, const ModelObject& model) {
+  if (!strategy) return Ref<Crew>();
+  const Held<StrategyObject> held(strategy, HandleType::strategy);
+  DTG_TRY(held.status());
+  if (held->model.get() != &model) return invalid_argument("make a trainer: the strategy is of another model");
+  const std::optional<Workers>& workers = held->strategy->workers();
+  return workers ? make_ref<Crew>(held->group->group, *workers, held->group) : Ref<Crew>();
+}
 }  // namespace dtg::capi
 
 using namespace dtg;

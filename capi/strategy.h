@@ -8,6 +8,7 @@
 #include "capi/model.h"
 #include "dtg/strategy.h"
 #include "strategy/strategy.h"
+#include "train/crew.h"
 
 namespace dtg::capi {
 
@@ -23,6 +24,9 @@ class StrategyObject final : public RefCounted {
   std::optional<Replicated> replicated;
   Ref<GroupObject> group;  // of the workers; null: this process alone
 };
+
+// The workers that fit together with this one; null where the strategy has no other, or is NULL. An error where it is of another model.
+Result<Ref<Crew>> crew_of(const dtg_strategy* strategy, const ModelObject& model);
 
 // Calls a function of the host while it may use model and graph; its error is the answer.
 template <class Call>

@@ -127,18 +127,6 @@ Result<std::vector<std::string>> read_names(const char* const* names, size_t cou
   return list;
 }
 
-// Of another model's strategy the values would be strangers.
-Status check_model(const StrategyObject& strategy, const ModelObject& model) {
-  if (strategy.model.get() == &model) return {};
-  return invalid_argument("make a trainer: the strategy is of another model");
-}
-
-// Null where the strategy has no workers but this one.
-Ref<Crew> crew_of(StrategyObject& object) {
-  const std::optional<Workers>& workers = object.strategy->workers();
-  return workers ? make_ref<Crew>(object.group->group, *workers, object.group) : nullptr;
-}
-
 Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trainer** out) {
   DTG_TRY(require(out, "out"));
   dtg_trainer_options c = DTG_TRAINER_OPTIONS_INIT;
@@ -165,12 +153,7 @@ Status create(const dtg_model* model, const dtg_trainer_options* given, dtg_trai
     } else {
       DTG_ASSIGN(options.session, Session::connect(object.graph->runtime, "local", object.graph->graph, {}));
     }
-    if (c.strategy) {
-      const Held<StrategyObject> strategy(c.strategy, HandleType::strategy);
-      DTG_TRY(strategy.status());
-      DTG_TRY(check_model(*strategy.get(), object));
-      options.crew = crew_of(*strategy.get());
-    }
+    DTG_ASSIGN(options.crew, crew_of(c.strategy, object));
     Ref<Trainer> trainer;
     DTG_TRY(all_or_nothing(*object.model, [&]() -> Status {
       DTG_ASSIGN(trainer, Trainer::create(object.model, std::move(options)));
