@@ -33,11 +33,11 @@ func worker(server *dtg.Server, rank int, fits bool) (values []float32, err erro
 	var training dtg.Training
 	var level, mean dtg.Value
 	strategy.Scope(func() {
-		model.GlobalStep()
 		losses := strategy.Run(func(_ int, in []dtg.Value) []dtg.Value {
 			y := model.Dense(in[0], dtg.Dense{Units: 2, Activation: dtg.Tanh})
 			return []dtg.Value{model.MeanSquaredError(g.ZerosLike(y), y)}
 		}, strategy.Split(x))
+		model.GlobalStep() // behind the layers, so that they draw the first values of those in towers
 		training = strategy.Minimize(losses[0], dtg.Mean, dtg.Optimizer{Kind: dtg.Adam, Rate: 0.1})
 		level, mean = strategy.Level(), strategy.Reduce(dtg.Mean, losses[0], dtg.NoAxis)
 	})
@@ -96,14 +96,13 @@ func TestWorkers(t *testing.T) {
 		return model.MinimizeTowers([]dtg.Value{first, loss(halves[1])}, dtg.Optimizer{Kind: dtg.Adam, Rate: 0.1})
 	})
 	folder := private(t)
-	cluster := closing(t, get(dtg.ParseCluster(fmt.Sprintf("worker=unix:%s/w0,unix:%s/w1", folder, folder)))(t))
-	var servers []*dtg.Server
-	for rank := range 2 {
-		servers = append(servers, closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Task: rank}))(t)))
-	}
 	for _, fits := range []bool{false, true} {
+		// Servers of its own: variables belong to the tasks.
+		sockets := fmt.Sprintf("%s/%v", folder, fits)
+		cluster := closing(t, get(dtg.ParseCluster(fmt.Sprintf("worker=unix:%s0,unix:%s1", sockets, sockets)))(t))
 		var all sync.WaitGroup
-		for rank, server := range servers {
+		for rank := range 2 {
+			server := closing(t, get(dtg.StartServer(cluster, dtg.ServerOptions{Task: rank}))(t))
 			all.Add(1)
 			go func() {
 				defer all.Done()

@@ -84,9 +84,9 @@ fn worker(server: &Server, rank: usize, fits: bool) -> Result<Vec<f32>> {
     let strategy = Strategy::new(&model, &options)?;
     assert_eq!((strategy.replicas()?, strategy.replicas_in_sync()?), (1, 2));
     let (training, mean) = strategy.scope(|| {
-        model.global_step()?;
         let own = strategy.split(x)?;
         let [losses] = strategy.run(&[own], |_, own| Ok([loss(&model, own[0])?]))?;
+        model.global_step()?; // behind the layers, so that they draw the first values of those in towers
         let training = strategy.minimize(losses, Reduction::Mean, &Optimizer::adam(0.1))?;
         Ok((training, strategy.reduce(Reduction::Mean, losses)?))
     })?;
@@ -132,9 +132,11 @@ fn workers_train_like_towers() {
         model.minimize_towers(&[first, loss(model, halves[1])?], &Optimizer::adam(0.1))
     });
     let folder = Folder::new("workers");
-    let cluster = Cluster::parse(&format!("worker=unix:{},unix:{}", folder.file("w0"), folder.file("w1"))).unwrap();
-    let servers: Vec<_> = (0..2).map(|rank| ServerOptions::new().task("worker", rank).start(&cluster).unwrap()).collect();
     for fits in [false, true] {
+        // Servers of its own: variables belong to the tasks.
+        let socket = |rank| folder.file(&format!("{fits}{rank}"));
+        let cluster = Cluster::parse(&format!("worker=unix:{},unix:{}", socket(0), socket(1))).unwrap();
+        let servers: Vec<_> = (0..2).map(|rank| ServerOptions::new().task("worker", rank).start(&cluster).unwrap()).collect();
         std::thread::scope(|all| {
             for (rank, server) in servers.iter().enumerate() {
                 let towers = &towers;

@@ -86,9 +86,9 @@ class StrategyTest {
       Training training =
           strategy.scope(
               () -> {
-                model.globalStep();
                 List<Strategy.PerReplica> losses =
                     strategy.run((replica, own) -> List.of(loss(graph, model, own.get(0))), strategy.split(x));
+                model.globalStep(); // behind the layers, so that they draw the first values of those in towers
                 mean[0] = strategy.reduce(Reduction.MEAN, losses.get(0));
                 return strategy.minimize(losses.get(0), Reduction.MEAN, Optimizer.adam().rate(0.1));
               });
@@ -117,9 +117,10 @@ class StrategyTest {
   @Test
   void workersTrainLikeTowers() throws Exception {
     float[] towers = towers();
-    try (Cluster cluster = Cluster.parse("worker=" + address("w0") + "," + address("w1"));
-        Server first = Server.start(cluster, new ServerOptions()); Server second = Server.start(cluster, new ServerOptions().task(1))) {
-      for (boolean fits : new boolean[] {false, true}) {
+    for (boolean fits : new boolean[] {false, true}) {
+      // Servers of its own: variables belong to the tasks.
+      try (Cluster cluster = Cluster.parse("worker=" + address("w0" + fits) + "," + address("w1" + fits));
+          Server first = Server.start(cluster, new ServerOptions()); Server second = Server.start(cluster, new ServerOptions().task(1))) {
         CompletableFuture<float[]> other = CompletableFuture.supplyAsync(() -> worker(second, 1, fits));
         assertArrayEquals(towers, worker(first, 0, fits));
         assertArrayEquals(towers, other.get(60, TimeUnit.SECONDS));
