@@ -254,7 +254,9 @@ TEST_F(TrainerOfWorkers, WhoIsLostComesAgainAndNoBitIsLost) {
                                                              {DTG_FIT_VALIDATION, kStepsOfAnEpoch},
                                                              {DTG_FIT_EPOCH_END, kStepsOfAnEpoch},
                                                              {DTG_FIT_STEP, 2 * kStepsOfAnEpoch - 2}};
-    for (const auto& [kind, at] : places) {
+    for (const auto& place : places) {
+      const dtg_fit_event_kind kind = place.first;
+      const int64_t at = place.second;
       SCOPED_TRACE("worker " + std::to_string(lost) + " is lost behind event " + std::to_string(kind) + " after step " +
                    std::to_string(at));
       std::vector<Came> came(2);
@@ -264,9 +266,7 @@ TEST_F(TrainerOfWorkers, WhoIsLostComesAgainAndNoBitIsLost) {
           Worker worker(cluster_, rank);
           dtg_dataset *const train = data_of_worker(rank, 2, true), *const test = data_of_worker(rank, 2, false, 1000, 8);
           const bool to_be_lost = rank == lost && life == 0;
-          const auto until = [&, kind = kind, at = at](const dtg_fit_event& event) {
-            return to_be_lost && event.kind == kind && event.step == at;
-          };
+          const auto until = [&](const dtg_fit_event& event) { return to_be_lost && event.kind == kind && event.step == at; };
           Came& mine = came[static_cast<size_t>(rank)];
           mine = {};
           over = pull(*worker.net, train, test, how, mine, until);
