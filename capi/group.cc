@@ -29,20 +29,7 @@ Status form(GroupObject& held, size_t least, int64_t timeout_ns) {
                             static_cast<double>(timeout_ns) * 1e-9);
   if (least > held.group->roster().size())
     return invalid_argument("form a group: least is %zu, but it has %zu members", least, held.group->roster().size());
-  struct Forming final : RefCounted {
-    Condition changed;
-    bool over = false;
-    Status status;
-  };
-  const auto forming = make_ref<Forming>();
-  held.group->form(least, Deadline::after(held.clock(), timeout_ns ? timeout_ns : kJoinNs), [forming](const Status& status) {
-    forming->changed.change([&] {
-      forming->over = true;
-      forming->status = status;
-    });
-  });
-  forming->changed.wait(held.clock(), Deadline::never(), [&] { return forming->over; });
-  return forming->status;
+  return form_and_wait(*held.group, least, held.clock(), Deadline::after(held.clock(), timeout_ns ? timeout_ns : kJoinNs));
 }
 
 // The loop gives up by itself before that, unless it has ended.

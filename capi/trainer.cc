@@ -298,7 +298,6 @@ Status pull(TrainerObject& object, dtg_fit_event* out) {
   return {};
 }
 
-// The host's own pull; dtg_trainer_fit's comes by itself.
 // An event that there was no memory to tell of would be missing: the fit is over by that, as by any other error.
 Status next(TrainerObject& object, dtg_fit_event* out) {
   try {
@@ -313,6 +312,7 @@ Status next(TrainerObject& object, dtg_fit_event* out) {
   }
 }
 
+// The host's own pull; dtg_trainer_fit's comes by itself.
 Status next_alone(TrainerObject& object, dtg_fit_event* out) {
   if (object.in_fit.load()) {
     return failed_precondition("go on with a fit: the call that trains does that, and has called this function; only one of them may");

@@ -47,4 +47,22 @@ Result<Tensor> CollectiveRun::take() {
   return taken;
 }
 
+// The group ends it by the deadline.
+Status form_and_wait(Group& group, size_t least, const Clock& clock, Deadline deadline) {
+  struct Forming final : RefCounted {
+    Condition changed;
+    bool over = false;
+    Status status;
+  };
+  const auto forming = make_ref<Forming>();
+  group.form(least, deadline, [forming](const Status& status) {
+    forming->changed.change([&] {
+      forming->over = true;
+      forming->status = status;
+    });
+  });
+  forming->changed.wait(clock, Deadline::never(), [&] { return forming->over; });
+  return forming->status;
+}
+
 }  // namespace dtg

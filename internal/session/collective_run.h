@@ -39,4 +39,7 @@ class CollectiveRun final : public RefCounted {
   std::atomic<bool> told_{false};  // the same as over_, for who polls; after it outcome_ stays
 };
 
+// Forms the group, and waits until that is over. Errors: those of Group::form.
+Status form_and_wait(Group& group, size_t least, const Clock& clock, Deadline deadline);
+
 }  // namespace dtg

@@ -112,6 +112,7 @@ class Course final : private Checkpoints::Companion {
   // course_crew.cc: with the fits of other workers.
   Status meet_crew();
   Status try_to_meet();
+  Status form_anew(const Status& why);
   Result<Event> rejoin(Status why);
   Status agree_on_sizes(const std::vector<std::vector<int64_t>>& all);
   int64_t settings_hash() const;

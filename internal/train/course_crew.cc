@@ -49,17 +49,19 @@ Status Course::meet_crew() {
   for (;;) {
     Status met = try_to_meet();
     if (met.ok() || !crew_->ends_by(met)) return met;
-    if (++rejoined_ > kRejoinsMost) return met.with_context(format("fit: the workers did not come together in %d attempts", kRejoinsMost));
-    warn("the workers come together again: " + met.message());
-    DTG_TRY(crew_->form(clock_).with_context("fit, after the loss of a worker"));
+    DTG_TRY(form_anew(met));
   }
+}
+
+Status Course::form_anew(const Status& why) {
+  if (++rejoined_ > kRejoinsMost) return why.with_context(format("fit: a worker was lost %d times without a step", kRejoinsMost));
+  warn("the workers come together again: " + why.message());
+  return crew_->form(clock_).with_context("fit, after the loss of a worker");
 }
 
 // A worker was lost. Those who are there wait for it, and go on from where the furthest is.
 Result<Course::Event> Course::rejoin(Status why) {
-  if (++rejoined_ > kRejoinsMost) return why.with_context(format("fit: a worker was lost %d times without a step", kRejoinsMost));
-  warn("the workers come together again: " + why.message());
-  DTG_TRY(crew_->form(clock_).with_context("fit, after the loss of a worker"));
+  DTG_TRY(form_anew(why));
   DTG_TRY(meet_crew());
   warn(format("all workers go on after step %lld", static_cast<long long>(steps_)));
   return advance();
@@ -154,7 +156,7 @@ Status Course::adopt(const Json& state) {
   if (const Json* const values = state.find("values"); values && values->object()) {
     for (const auto& [name, value] : *values->object()) values_.add(name, value.real() ? *value.real() : std::nan(""));
   }
-  if (const Json* const kept = state.find("best"); kept && options_.best) put_best(state);
+  put_best(state);
   if (const Json* const kept = state.find("stopping"); kept && stopping_) (void)stopping_->set_state(*kept);
   const Json* const rows = state.find("history");
   history_ = rows && rows->array() ? *rows->array() : Json::Array();

@@ -25,22 +25,7 @@ bool Crew::ends_by(const Status& why) const {
   return is_loss && !group_->view().cause.ok();
 }
 
-Status Crew::form(const Clock& clock) {
-  struct Forming final : RefCounted {
-    Condition changed;
-    bool over = false;
-    Status status;
-  };
-  const auto forming = make_ref<Forming>();
-  group_->form(0, Deadline::after(clock, kRejoinNs), [forming](const Status& status) {
-    forming->changed.change([&] {
-      forming->over = true;
-      forming->status = status;
-    });
-  });
-  forming->changed.wait(clock, Deadline::never(), [&] { return forming->over; });
-  return forming->status;
-}
+Status Crew::form(const Clock& clock) { return form_and_wait(*group_, 0, clock, Deadline::after(clock, kRejoinNs)); }
 
 Result<int64_t> Crew::level(Session& session, const Model& model) {
   DTG_TRY(session.run({.feeds = {}, .feed_tensors = {}, .fetches = {}, .targets = {&level_, 1}}, {}).with_context("level the workers"));
