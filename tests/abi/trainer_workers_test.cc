@@ -244,7 +244,11 @@ TEST_F(TrainerOfWorkers, HaveTheBitsOfOneProcessWithAsManyReplicas) {
 // Each worker is lost once at each of some steps; a new one of the same task comes, and the weights are those of an undisturbed fit.
 TEST_F(TrainerOfWorkers, WhoIsLostComesAgainAndNoBitIsLost) {
   of(2);
-  const dtg_fit how = epochs(2);
+  dtg_fit how = epochs(2);
+  dtg_early_stopping stopping = DTG_EARLY_STOPPING_INIT;
+  stopping.patience = 5;
+  stopping.restore_best = 1;
+  how.early_stopping = &stopping;
   const std::vector<Came> wanted = fit(how, true, true);
   for (int lost = 0; lost < 2; ++lost) {
     const std::pair<dtg_fit_event_kind, int64_t> places[] = {{DTG_FIT_BEGIN, 0},
